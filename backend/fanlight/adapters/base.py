@@ -1,0 +1,75 @@
+"""What a model offers an explainer: one structural protocol per task, and capabilities as data.
+
+An adapter says what it can do (`capabilities`), an explainer says what it needs (`needs`); matching the two is set arithmetic, so a page
+can say in words why a method is not available. Loading this module needs no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+
+CAPABILITIES = {
+    "gradients": "the output can be differentiated with respect to the input",
+    "spatial-features": "a layer with a grid of features can be read, as Grad-CAM needs",
+}
+
+
+class Box(NamedTuple):
+    """The part of the stored picture that the model sees: left, top, right, bottom in its pixels (may be fractional)."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+class ImageClassifier(Protocol):
+    """Task `image-classifier`: a picture in, one logit per class out.
+
+    `net` is in eval mode with frozen parameters; an explainer leaves it so. Shapes: B pictures, K classes, (H, W) = `size`.
+    """
+
+    task: str
+    net: nn.Module
+    classes: Sequence[str]
+    size: tuple[int, int]
+    capabilities: frozenset[str]
+
+    def view(self, width: int, height: int) -> Box:
+        """Which part of a stored picture of this size the model sees."""
+        ...
+
+    def prepare(self, image: Pixels) -> Tensor:
+        """(h, w, 3) uint8 RGB -> (3, H, W) float32 in model space, on the model's device."""
+        ...
+
+    def colour(self, rgb: tuple[float, float, float]) -> Tensor:
+        """A colour (0..255 per channel) in model space, (3, 1, 1)."""
+        ...
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(B, 3, H, W) -> (B, K), differentiable in x."""
+        ...
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, 3, H, W) -> logits (B, K) and the activation (B, D, h, w) they were computed from, both in one graph.
+
+        Only with the capability `spatial-features`.
+        """
+        ...
+
+
+def missing(needs: frozenset[str], capabilities: frozenset[str]) -> str | None:
+    """Why an explainer with `needs` does not fit, as a sentence; None where it fits."""
+    lacking = sorted(needs - capabilities)
+    if not lacking:
+        return None
+    return "It needs that " + " and that ".join(CAPABILITIES.get(c, c) for c in lacking) + "; this model does not offer it."

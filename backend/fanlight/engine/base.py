@@ -1,0 +1,115 @@
+"""The seam between the service and whatever computes. Nothing but JSON-able data and digests crosses it.
+
+No tensors, pickles or callables: work goes in as `Work`, comes out as `Event`s, arrays go through the artifact store by digest. So the same
+compute core serves a call in a test, a thread, a child process, and later a replica on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+Priority = Literal[0, 1, 2, 3]
+LIVE, INTERACTIVE, BULK, TRUST = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Work:
+    """One piece of work. Every field is JSON-able.
+
+    Args:
+        job, attempt: which attempt of which job this is; a result is accepted only from the current attempt.
+        kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored.
+        model: {"id", "digest", "source": {...}}: enough for a loader to find it and to refuse it if its digest differs.
+        input: digest of the blob that holds the canonical pixels.
+        explainer, version, params: the method, its version, parameters with defaults filled.
+        target: canonical {"class": i} or {"minus": [a, b]}; None means the top prediction.
+        edits: applied to the picture, in order, before anything else.
+        artifacts: for "trust": digests of the stored artifacts by name.
+        floor: for "trust": the cached floor of (model, input, target), if known.
+        priority: 0 live, 1 interactive, 2 bulk, 3 trust.
+        deadline: seconds from now after which it is not worth finishing; None for no limit.
+        cost: forward passes, estimated.
+    """
+
+    job: str
+    attempt: int
+    kind: Literal["explain", "trust"]
+    model: Mapping[str, Any]
+    input: str
+    explainer: str
+    version: str
+    params: Mapping[str, Any]
+    target: Mapping[str, Any] | None
+    seed: int
+    numerics: str
+    edits: tuple[Mapping[str, Any], ...] = ()
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    floor: Mapping[str, Any] | None = None
+    priority: int = INTERACTIVE
+    deadline: float | None = None
+    cost: int = 1
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> Work:
+        return cls(**{**value, "edits": tuple(value.get("edits", ()))})
+
+
+@dataclass(frozen=True)
+class Event:
+    """What the engine says of a job, in order; the last is one of done, failed, cancelled.
+
+    Kinds and their data: started {} · progress {done, message} · predicted {prediction, target} · done {artifacts, prediction, target,
+    provenance, trust, floor} · failed {code, message, hint, retryable} · cancelled {}.
+    """
+
+    job: str
+    kind: Literal["started", "progress", "predicted", "done", "failed", "cancelled"]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def last(self) -> bool:
+        return self.kind in ("done", "failed", "cancelled")
+
+
+class Handle(Protocol):
+    """A submitted piece of work."""
+
+    def events(self) -> AsyncIterator[Event]:
+        """Its events, once, in order, ending after the last one."""
+        ...
+
+    async def cancel(self) -> None:
+        """Asks to stop at the next step; the last event tells whether it came in time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the engine is: ready for work, on which device, how much is waiting, what it measured of itself."""
+
+    ready: bool
+    device: str
+    queued: int
+    running: int
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """Runs work. Implementations: inline, local (thread or child process)."""
+
+    async def start(self) -> None: ...
+
+    async def submit(self, work: Work) -> Handle: ...
+
+    async def health(self) -> Health: ...
+
+    async def drain(self) -> None:
+        """Stops taking work and waits for what runs."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,147 @@
+"""The contract of an explainer: attributes declare, `run` computes, a generator yields at step boundaries.
+
+An explainer is pure: (model, items, parameters) -> artifacts. No HTTP, SQL, files or drawing. Declarations load without torch
+(modules import it inside the computation), so that the page server and the shell can list methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from fanlight.artifact import Artifact
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from fanlight.adapters.base import Box
+
+T = TypeVar("T")
+
+
+class Paper(NamedTuple):
+    """Where a method comes from."""
+
+    citation: str
+    link: str
+    bibtex: str
+
+
+class Params(BaseModel):
+    """Parameters of an explainer. Every field has bounds (or an enumeration), a default, and a description with its unit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is explained: the logit of class `index`, or the difference logit[index] - logit[minus]."""
+
+    index: int
+    minus: int | None = None
+
+    def value(self, logits: Tensor) -> Tensor:
+        """(B, K) -> (B,)"""
+        chosen = logits[:, self.index]
+        return chosen if self.minus is None else chosen - logits[:, self.minus]
+
+    def json(self) -> dict[str, Any]:
+        return {"class": self.index} if self.minus is None else {"minus": [self.index, self.minus]}
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> Target:
+        """From canonical JSON: {"class": i} or {"minus": [a, b]}."""
+        return cls(int(value["class"])) if "class" in value else cls(int(value["minus"][0]), int(value["minus"][1]))
+
+
+@dataclass(frozen=True)
+class Item:
+    """One input of a batch, prepared.
+
+    Args:
+        x: (3, H, W) float32 in model space, on the device.
+        image: (h, w, 3) uint8, the part of the stored picture inside `box` at the model's resolution (H, W).
+        target: resolved.
+        logits: (K,) float32 of x, on the CPU.
+        seed: of this request.
+        box: the part of the stored picture that x shows.
+        key: names (model, input, edits): the same key means the same x. For `Context.reuse`.
+    """
+
+    x: Tensor
+    image: np.ndarray[Any, np.dtype[np.uint8]]
+    target: Target
+    logits: Tensor
+    seed: int
+    box: Box
+    key: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a run yields at least every 200 ms of device time: the fraction done (0..1), and now and then a preview."""
+
+    done: float
+    message: str = ""
+    preview: Sequence[Artifact] | None = None
+
+
+class Context(Protocol):
+    """What the compute core lends a run."""
+
+    device: torch.device
+    chunk: int
+    """Rows per forward pass; a pass with gradients takes half. Partial chunks are padded, so that bytes repeat."""
+
+    def reuse(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """`compute()`, or its result from an earlier request with the same key: evictable, bounded in bytes."""
+        ...
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keeps a value that took several steps to compute."""
+        ...
+
+    def recall(self, key: Hashable) -> Any | None:
+        """A remembered value, or None."""
+        ...
+
+
+Run = Generator[Step, None, list[list[Artifact]]]
+
+
+class Explainer:
+    """Base of all explainers: declarations only, no behaviour beyond the contract."""
+
+    name: ClassVar[str]
+    """Kebab-case; the module has the same name with underscores."""
+    title: ClassVar[str]
+    family: ClassVar[str]
+    summary: ClassVar[str]
+    """One line for people."""
+    reading: ClassVar[str]
+    """How to read its result, two or three plain sentences."""
+    misleads: ClassVar[str]
+    """How it misleads, two or three plain sentences."""
+    paper: ClassVar[Paper]
+    accepts: ClassVar[str]
+    """The task of the models it explains, for example `image-classifier`."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    returns: ClassVar[tuple[str, ...]]
+    """Artifact kinds, in order."""
+    version: ClassVar[str]
+    """Changes with every change of its output; part of the key."""
+    Params: ClassVar[type[Params]]
+
+    @classmethod
+    def cost(cls, params: Any, size: tuple[int, int]) -> int:
+        """Forward passes (a backward counts as one more) for one input of `size` = (H, W) at these parameters."""
+        raise NotImplementedError
+
+    def run(self, model: Any, items: Sequence[Item], params: Any, ctx: Context) -> Run:
+        """Yields steps; returns for each item its artifacts. Items share model, parameters and shape."""
+        raise NotImplementedError
