@@ -3,6 +3,7 @@
 Importing this package is light: no torch, no SQL, no Dash. It offers the typed client and the wire types.
 """
 
+from fanlight.client import AsyncClient as AsyncClient
 from fanlight.client import Client as Client
 from fanlight.errors import FanlightError as FanlightError
 

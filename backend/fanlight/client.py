@@ -1,0 +1,232 @@
+"""The typed client: the only door to a server for notebooks, the shell and the pages.
+
+`Client` is synchronous, `AsyncClient` is its twin for the pages, over HTTP or in process (`httpx.ASGITransport`). What a verb sends and
+how its answer is read is said once, in `calls`; the two clients only differ in how they wait.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import httpx
+from pydantic import TypeAdapter
+
+from fanlight import wire
+from fanlight.artifact import Artifact
+from fanlight.errors import FanlightError
+
+T = TypeVar("T")
+
+credentials: ContextVar[Mapping[str, str]] = ContextVar("credentials", default={})  # noqa: B039 (never mutated)
+"""Headers of the visitor whose request is being answered; the gate sets it, the pages' client forwards it."""
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One request and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    params: Mapping[str, Any] | None = None
+    json: Any = None
+    files: Any = None
+
+
+def _as(kind: Any) -> Callable[[httpx.Response], Any]:
+    adapter = TypeAdapter(kind)
+    return lambda response: adapter.validate_json(response.content)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if v is not None}
+
+
+def _outcome(response: httpx.Response) -> wire.Explanation | wire.Accepted:
+    return (wire.Accepted if response.status_code == 202 else wire.Explanation).model_validate_json(response.content)
+
+
+class calls:
+    """What each verb sends. Paths are relative to /api/v1."""
+
+    system = staticmethod(lambda: Call("GET", "/system", _as(wire.System)))
+    models = staticmethod(lambda: Call("GET", "/models", _as(list[wire.Model])))
+    model = staticmethod(lambda id: Call("GET", f"/models/{id}", _as(wire.Model)))
+    explainers = staticmethod(lambda: Call("GET", "/explainers", _as(list[wire.ExplainerInfo])))
+    datasets = staticmethod(lambda: Call("GET", "/datasets", _as(list[wire.Dataset])))
+    input = staticmethod(lambda id: Call("GET", f"/inputs/{id}", _as(wire.Input)))
+    explanation = staticmethod(lambda id: Call("GET", f"/explanations/{id}", _as(wire.Explanation)))
+    delete = staticmethod(lambda id: Call("DELETE", f"/explanations/{id}", _as(wire.Deleted)))
+    job = staticmethod(lambda id: Call("GET", f"/jobs/{id}", _as(wire.Job)))
+    cancel = staticmethod(lambda id: Call("DELETE", f"/jobs/{id}", _as(wire.Job)))
+    trust = staticmethod(lambda id: Call("GET", f"/explanations/{id}/trust", _as(wire.Trust)))
+    measure_trust = staticmethod(lambda id: Call("POST", f"/explanations/{id}/trust", _as(wire.Trust), json={}))
+    recompute = staticmethod(lambda id: Call("POST", f"/explanations/{id}/recompute", _outcome))
+    shares = staticmethod(lambda: Call("GET", "/shares", _as(list[wire.Share])))
+    revoke = staticmethod(lambda id: Call("DELETE", f"/shares/{id}", _as(wire.Share)))
+    artifact = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}/raw", lambda r: Artifact.from_bytes(r.content)))
+    describe = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}", _as(dict[str, Any])))
+    table = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}/table.csv", lambda r: r.text))
+
+    @staticmethod
+    def samples(dataset: str, *, cursor: str | None = None, limit: int = 48, q: str | None = None) -> Call[wire.Page[wire.Sample]]:
+        return Call("GET", f"/datasets/{dataset}/samples", _as(wire.Page[wire.Sample]), params=_given(cursor=cursor, limit=limit, q=q))
+
+    @staticmethod
+    def upload(name: str, blob: bytes) -> Call[wire.Input]:
+        return Call("POST", "/inputs", _as(wire.Input), files={"file": (name, blob)})
+
+    @staticmethod
+    def explain(
+        model: str, input: str, explainer: str, *, target: Any = None, params: Mapping[str, Any] | None = None, seed: int = 0, wait: float = 2
+    ) -> Call[wire.Explanation | wire.Accepted]:
+        body = _given(model=model, input=input, explainer=explainer, target=target, params=dict(params or {}), seed=seed)
+        return Call("POST", "/explanations", _outcome, params={"wait": wait}, json=body)
+
+    @staticmethod
+    def explanations(**filters: Any) -> Call[wire.Page[wire.Explanation]]:
+        """Filters: model, explainer, family, input, dataset, class, outcome, tag, trust, owner, q, sort, cursor, limit."""
+        return Call("GET", "/explanations", _as(wire.Page[wire.Explanation]), params=_given(**filters))
+
+    @staticmethod
+    def jobs(*, state: str | None = None, cursor: str | None = None, limit: int = 100) -> Call[wire.Page[wire.Job]]:
+        return Call("GET", "/jobs", _as(wire.Page[wire.Job]), params=_given(state=state, cursor=cursor, limit=limit))
+
+    @staticmethod
+    def patch(id: str, **changes: Any) -> Call[wire.Explanation]:
+        return Call("PATCH", f"/explanations/{id}", _as(wire.Explanation), json=_given(**changes))
+
+    @staticmethod
+    def intervene(explanation: str, edits: list[dict[str, Any]], note: str = "") -> Call[wire.Explanation | wire.Accepted]:
+        return Call("POST", "/interventions", _outcome, json={"explanation": explanation, "edits": edits, "note": note})
+
+    @staticmethod
+    def live(session: str, explanation: str, edits: list[dict[str, Any]], seq: int) -> Call[wire.LivePanel]:
+        return Call("POST", "/live", _as(wire.LivePanel), json={"session": session, "explanation": explanation, "edits": edits, "seq": seq})
+
+    @staticmethod
+    def share(explanations: list[str], *, view: Mapping[str, Any] | None = None, expires_in_days: int | None = None) -> Call[wire.NewShare]:
+        body = _given(explanations=explanations, view=dict(view or {}), expires_in_days=expires_in_days)
+        return Call("POST", "/shares", _as(wire.NewShare), json=body)
+
+
+def failure(response: httpx.Response) -> FanlightError:
+    """The server's error as an exception with the same code and sentences."""
+    try:
+        body = wire.Error.model_validate_json(response.content).error
+        error = FanlightError(body.message, code=body.code, given=body.given, allowed=body.allowed, hint=body.hint)
+    except ValueError:
+        error = FanlightError(f"The server answered {response.status_code} and not in the shape of an error.", code="bad_answer")
+    error.status = response.status_code
+    return error
+
+
+def _headers(token: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
+    return {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+
+
+class Client:
+    """A server as a Python object.
+
+    >>> fan = Client("http://127.0.0.1:8321", token="...")
+    >>> photo = fan.upload("koala.jpg")
+    >>> record = fan.explain(model="efficientnet-lite0", input=photo.id, explainer="occlusion")
+    >>> record.artifacts[0].name, fan.artifact(record.artifacts[0].digest).arrays["value"].shape
+
+    Args:
+        url: of the server, with its path prefix if it has one. Default: FANLIGHT_URL, else http://127.0.0.1:8321.
+        token: access token. Default: FANLIGHT_TOKEN.
+    """
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 60):
+        url = (url or os.environ.get("FANLIGHT_URL") or "http://127.0.0.1:8321").rstrip("/")
+        token = token or os.environ.get("FANLIGHT_TOKEN")
+        self.url = url
+        self._http = httpx.Client(base_url=url + "/api/v1", headers=_headers(token, None), timeout=timeout)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Sends one of `calls`; raises FanlightError where the server refuses."""
+        try:
+            response = self._http.request(call.method, call.path, params=call.params, json=call.json, files=call.files)
+        except httpx.TransportError as e:
+            raise FanlightError(f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint="Start one: fanlight serve") from e
+        if response.is_error:
+            raise failure(response)
+        return call.read(response)
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        """Each verb of `calls` is a method: `client.models()`, `client.share([id])`, ..."""
+        make = None if verb.startswith("_") else getattr(calls, verb, None)
+        if make is None:
+            raise AttributeError(verb)
+        return lambda *a, **k: self.send(make(*a, **k))
+
+    def upload(self, file: str | Path | bytes, name: str | None = None) -> wire.Input:
+        """A picture from a path or from bytes."""
+        if isinstance(file, bytes):
+            return self.send(calls.upload(name or "upload", file))
+        path = Path(file)
+        return self.send(calls.upload(name or path.name, path.read_bytes()))
+
+    def explain(self, model: str, input: str, explainer: str, *, timeout: float = 600, **options: Any) -> wire.Explanation:
+        """The finished explanation; waits for it, and raises FanlightError where the job fails."""
+        for record in self.watch(model, input, explainer, timeout=timeout, **options):
+            if isinstance(record, wire.Explanation):
+                return record
+        raise AssertionError("watch ends with an explanation")
+
+    def watch(self, model: str, input: str, explainer: str, *, timeout: float = 600, **options: Any) -> Iterator[wire.Job | wire.Explanation]:
+        """Like `explain`, yielding the job while it is worked on and the explanation at the end."""
+        answer = self.send(calls.explain(model, input, explainer, **options))
+        end = time.monotonic() + timeout
+        while isinstance(answer, wire.Accepted):
+            job = self.send(calls.job(answer.job))
+            if job.state in wire.TERMINAL:
+                answer = self.send(calls.explanation(answer.id))
+                break
+            if time.monotonic() > end:
+                raise FanlightError(f"Not finished after {timeout:g} s; it goes on: job {job.id}.", code="timeout", hint="GET /api/v1/jobs/{id}")
+            yield job
+            time.sleep(0.1)
+        if answer.error is not None:
+            raise FanlightError(answer.error.message, code=answer.error.code, given=answer.error.given, hint=answer.error.hint)
+        yield answer
+
+
+class AsyncClient:
+    """The same verbs, awaited: `await client.send(calls.models())`.
+
+    Args:
+        url: of the server; any in process.
+        transport: `httpx.ASGITransport(app)` in process.
+        headers: default: those of the visitor being answered (`credentials`).
+    """
+
+    def __init__(self, url: str = "http://127.0.0.1", *, transport: httpx.AsyncBaseTransport | None = None, token: str | None = None):
+        self._http = httpx.AsyncClient(base_url=url.rstrip("/") + "/api/v1", transport=transport, headers=_headers(token, None), timeout=60)
+
+    async def send(self, call: Call[T]) -> T:
+        response = await self._http.request(
+            call.method, call.path, params=call.params, json=call.json, files=call.files, headers=dict(credentials.get())
+        )
+        if response.is_error:
+            raise failure(response)
+        return call.read(response)
+
+    async def close(self) -> None:
+        await self._http.aclose()
