@@ -1,0 +1,99 @@
+"""The pages as one Dash application on the server's own FastAPI app: one process, one origin, one gate before all of it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import dash
+from fastapi import FastAPI
+
+from fanlight.client import AsyncClient
+from fanlight_ui import errors, session, shell, theme
+
+HERE = Path(__file__).parent
+
+INDEX = """<!DOCTYPE html>
+<html lang="en">
+  <head>
+    {%metas%}
+    <title>{%title%}</title>
+    <link rel="icon" type="image/svg+xml" href="PREFIX/assets/mark.svg">
+    <meta name="referrer" content="same-origin">
+    <style>TOKENS</style>
+    <script src="PREFIX/assets/boot.js"></script>
+    {%css%}
+  </head>
+  <body>
+    {%app_entry%}
+    <footer>{%config%}{%scripts%}{%renderer%}</footer>
+  </body>
+</html>"""
+
+
+def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> dash.Dash:
+    """Mounts the pages on `server`.
+
+    Args:
+        server: their routes are added to it, among them a last one that answers every path nothing else answers (installed by
+            the lifespan), so routes of the API that must answer 404 have to be there before the server starts.
+        client: asks the API on behalf of the visitor being answered.
+        prefix: path under which a browser reaches the server, "" or "/fanlight". The routes themselves are without it: whoever
+            serves below a prefix takes it off before Dash sees the path.
+    """
+    session.connect(client, prefix)
+    app = dash.Dash(
+        "fanlight_ui",
+        server=server,
+        use_pages=True,
+        pages_folder=str(HERE / "pages"),
+        assets_folder=str(HERE / "assets"),
+        assets_ignore=r"^boot\.js$",
+        requests_pathname_prefix=prefix + "/",
+        routes_pathname_prefix="/",
+        serve_locally=True,
+        suppress_callback_exceptions=True,
+        include_pages_meta=False,
+        index_string=INDEX.replace("PREFIX", prefix).replace("TOKENS", theme.css()),
+        meta_tags=[{"name": "description", "content": DESCRIPTION}],
+        title="Fanlight",
+        description=DESCRIPTION,
+        update_title=None,
+        on_error=errors.report,
+        websocket_callbacks=False,
+        enable_mcp=False,
+        add_log_handler=False,
+    )
+    app.layout = shell.layout
+    shell.register(app)
+    _set_up(app)
+    return app
+
+
+DESCRIPTION = "A workbench for explanations of neural networks"
+
+
+def _set_up(app: dash.Dash) -> None:
+    """Dash finds its assets and callbacks at the first request to one of its own routes, which a deep link is not: do it now.
+
+    It also takes the callbacks that the page modules declare globally into this application, so that a second one in the process
+    gets its own. Modules that are no pages are imported once: their callbacks would be missing there, so they declare none.
+    """
+    for step in app.backend._before_request_funcs:
+        done = step()
+        if inspect.iscoroutine(done):
+            try:
+                done.send(None)  # with suppress_callback_exceptions it awaits nothing
+            except StopIteration:
+                continue
+            raise RuntimeError("Dash's setup of pages waits for something; this needs an event loop")
+
+
+def csp(app: dash.Dash) -> str:
+    """The Content-Security-Policy of the pages. Scripts: our own files and the inline ones that Dash writes, by hash."""
+    scripts = " ".join(dict.fromkeys(app.csp_hashes()))
+    return (
+        f"default-src 'self'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "worker-src 'self' blob:; connect-src 'self'; font-src 'self' data:; object-src 'none'; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'"
+    )

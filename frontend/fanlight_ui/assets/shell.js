@@ -1,0 +1,94 @@
+// What the frame does without asking the server: current link, "/" for the search, walking a list by keyboard, the tour.
+(() => {
+  const config = JSON.parse(document.getElementById("_dash-config").textContent);
+  const prefix = config.requests_pathname_prefix.replace(/\/$/, "");
+  const $ = (id) => document.getElementById(id);
+
+  // Goes to a page without loading the document again; Dash's own location listens for this.
+  function go(url) {
+    history.pushState({}, "", url);
+    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+    scrollTo(0, 0);
+  }
+  window.fanlight = { ...window.fanlight, go, prefix };
+
+  function mark_current() {
+    const path = location.pathname.slice(prefix.length) || "/";
+    for (const link of document.querySelectorAll("a.nav")) {
+      const own = new URL(link.href).pathname.slice(prefix.length) || "/";
+      const current = own === "/" ? path === "/" || path.startsWith("/e/") : path === own || path.startsWith(own + "/");
+      if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    }
+    const box = $("search");
+    if (box && document.activeElement !== box) {
+      const asked = path === "/" ? new URLSearchParams(location.search).get("q") ?? "" : "";
+      if (box.value !== asked && window.dash_clientside?.set_props) dash_clientside.set_props("search", { value: asked });
+    }
+  }
+
+  let announced = document.title;
+  new MutationObserver(() => {
+    mark_current();
+    if (document.title !== announced && $("live")) {
+      announced = document.title;
+      $("live").textContent = announced;
+    }
+  }).observe(document.documentElement, { childList: true, subtree: true });
+  addEventListener("_dashprivate_pushstate", () => setTimeout(mark_current));
+  addEventListener("popstate", () => setTimeout(mark_current));
+
+  document.addEventListener("submit", (e) => {
+    if (!e.target.matches("form.search")) return;
+    e.preventDefault();
+    const q = $("search").value.trim();
+    $("search").blur();
+    go(prefix + "/" + (q ? "?q=" + encodeURIComponent(q) : ""));
+  });
+
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+    const typing = e.target.closest?.("input, textarea, select, [contenteditable=true], [role=slider], [role=grid], [role=dialog]");
+    if (e.key === "Escape" && e.target.id === "search") return e.target.blur();
+    if (typing) return;
+    if (e.key === "/") {
+      e.preventDefault();
+      $("search")?.focus();
+      return;
+    }
+    const step = { j: 1, ArrowRight: 1, k: -1, ArrowLeft: -1 }[e.key];
+    const items = [...document.querySelectorAll("[data-walk] [data-item]")];
+    if (!step || !items.length) return;
+    const at = items.indexOf(document.activeElement.closest?.("[data-item]"));
+    const next = items[at < 0 ? (step > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, at + step))];
+    (next.matches("a, button") ? next : next.querySelector("a, button")).focus();
+    next.scrollIntoView({ block: "nearest" });
+    e.preventDefault();
+  });
+
+  // The tour.
+  const KEY = "fanlight-tour";
+  const stored = (value) => {
+    try { return value === undefined ? localStorage.getItem(KEY) : localStorage.setItem(KEY, value); } catch { return "done"; }
+  };
+  function show(step) {
+    const steps = [...document.querySelectorAll("#tour .step")];
+    steps.forEach((s, i) => { s.hidden = i !== step; });
+    $("tour").dataset.at = step;
+    $("tour-place").textContent = `${step + 1} of ${steps.length}`;
+    $("tour-next").textContent = step === steps.length - 1 ? "Done" : "Next";
+    $("tour").hidden = false;
+  }
+  function end() { $("tour").hidden = true; stored("done"); }
+  document.addEventListener("click", (e) => {
+    if (e.target.closest("#tour-dismiss")) return end();
+    if (e.target.closest("#tour-reset")) { stored(""); return show(0); }
+    if (!e.target.closest("#tour-next")) return;
+    const at = Number($("tour").dataset.at) + 1;
+    if (at >= document.querySelectorAll("#tour .step").length) end(); else show(at);
+  });
+  const waiting = setInterval(() => {
+    if (!$("tour")) return;
+    clearInterval(waiting);
+    if (!stored()) show(0);
+  }, 100);
+})();

@@ -1,0 +1,66 @@
+"""Errors as a person reads them: the sentence, what is allowed, what to do. Never a traceback."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import dash_mantine_components as dmc
+import httpx
+from dash import html, set_props
+from dash.development.base_component import Component
+
+from fanlight.errors import FanlightError
+
+log = logging.getLogger(__name__)
+
+
+def as_fanlight(error: Exception) -> FanlightError:
+    """Any error as one that may be read; what was not foreseen is logged and said without its insides."""
+    if isinstance(error, FanlightError):
+        return error
+    if isinstance(error, httpx.TransportError):
+        return FanlightError("The server does not answer.", code="no_server", hint="Reload the page in a moment.")
+    log.error("error in a page", exc_info=error)
+    return FanlightError("This page could not be put together.", code="page_failed", hint="Reload it; the server's log says why it failed.")
+
+
+def notice(error: Exception | Any, *, title: str = "That did not work") -> Component:
+    """An alert in the page. `error`: an exception, or a `wire.ErrorBody`."""
+    shown = as_fanlight(error) if isinstance(error, Exception) else error
+    allowed = shown.allowed
+    lines: list[Component] = [html.P(shown.message)]
+    if isinstance(allowed, list) and allowed:
+        lines.append(html.P(["Allowed: ", ", ".join(str(a) for a in allowed), "."]))
+    if shown.hint:
+        lines.append(html.P(shown.hint, className="hint"))
+    return dmc.Alert(lines, title=title, color="red", variant="light", className="notice", **{"data-code": shown.code})
+
+
+def toast(message: str, *, kind: str = "info", title: str | None = None) -> None:
+    """A short message at the edge of the page, from within a callback. `kind`: info, good, bad."""
+    color = {"info": "accent", "good": "accent", "bad": "red"}[kind]
+    sent = {"action": "show", "message": message, "title": title, "color": color, "autoClose": 12000 if kind == "bad" else 5000}
+    set_props("toasts", {"sendNotifications": [sent]})
+
+
+def report(error: Exception) -> None:
+    """What Dash calls with an error that a callback let out."""
+    shown = as_fanlight(error)
+    toast(" ".join(filter(None, [shown.message, shown.hint])), kind="bad", title="That did not work")
+
+
+def page(layout: Callable[..., Awaitable[Component]]) -> Callable[..., Awaitable[Component]]:
+    """Decorates a page's `layout`: an error becomes a page that says so."""
+
+    @functools.wraps(layout)
+    async def shown(*args: Any, **query: Any) -> Component:
+        try:
+            return await layout(*args, **query)
+        except Exception as e:
+            error = as_fanlight(e)
+            return html.Main([notice(error, title="Not found" if error.status == 404 else "That did not work")], className="page narrow")
+
+    return shown
