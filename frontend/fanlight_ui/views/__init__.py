@@ -1,0 +1,27 @@
+"""One view per artifact kind: Dash components around the server's rendering. No page knows a method; it asks `show`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dash.development.base_component import Component
+from fanlight_ui.views import curves, image_map, region_scores
+from fanlight_ui.views.base import Scene, View
+
+from fanlight.wire import ArtifactRef
+
+VIEWS: dict[str, View] = {"image-map": image_map.view, "region-scores": region_scores.view, "curves": curves.view}
+
+PICTURES = ("image-map", "region-scores")
+"""Kinds that lie over the picture and have a scale that panels can share."""
+
+
+def show(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
+    """The view of an artifact, by its kind."""
+    return VIEWS[ref.kind](ref, told, scene)
+
+
+def principal(artifacts: list[ArtifactRef]) -> ArtifactRef | None:
+    """The artifact that stands for an explanation: its first map, else its first."""
+    return next((a for a in artifacts if a.kind in PICTURES), artifacts[0] if artifacts else None)

@@ -1,0 +1,51 @@
+// Small things on an explanation: drawing a rectangle on the picture, copying a text, previous and next by key.
+(() => {
+  // [data-draw] holds data-box (x0,y0,x1,y1 of the shown part, in pixels of the picture) and data-into (ids of four number fields).
+  let from = null, at = null;
+  const clip = (v) => Math.min(1, Math.max(0, v));
+  const place = (e) => {
+    const r = at.getBoundingClientRect();
+    return [clip((e.clientX - r.left) / r.width), clip((e.clientY - r.top) / r.height)];
+  };
+  function drawn(a, b, done) {
+    const [x0, x1] = [Math.min(a[0], b[0]), Math.max(a[0], b[0])], [y0, y1] = [Math.min(a[1], b[1]), Math.max(a[1], b[1])];
+    Object.assign(at.querySelector(".drawn").style, { left: `${100 * x0}%`, top: `${100 * y0}%`, width: `${100 * (x1 - x0)}%`, height: `${100 * (y1 - y0)}%`, display: "block" });
+    if (!done || x1 - x0 < 0.005 || y1 - y0 < 0.005) return;
+    const [l, t, r, b2] = at.dataset.box.split(",").map(Number);
+    const values = [l + x0 * (r - l), t + y0 * (b2 - t), l + x1 * (r - l), t + y1 * (b2 - t)];
+    at.dataset.into.split(" ").forEach((id, i) => dash_clientside.set_props(id, { value: Math.round(values[i]) }));
+  }
+  document.addEventListener("pointerdown", (e) => {
+    at = e.target.closest?.("[data-draw]");
+    if (!at || e.button !== 0) return;
+    e.preventDefault();
+    at.setPointerCapture(e.pointerId);
+    from = place(e);
+  });
+  document.addEventListener("pointermove", (e) => { if (from) drawn(from, place(e), false); });
+  document.addEventListener("pointerup", (e) => { if (from) { drawn(from, place(e), true); from = null; } });
+  document.addEventListener("pointercancel", () => { from = null; });
+
+  // [data-copy] copies the text of the element it names; without the clipboard (plain HTTP) it selects it.
+  document.addEventListener("click", async (e) => {
+    const button = e.target.closest?.("[data-copy]");
+    if (!button) return;
+    const source = document.getElementById(button.dataset.copy), label = button.textContent;
+    try {
+      await navigator.clipboard.writeText(source.value ?? source.textContent);
+      button.textContent = "Copied";
+    } catch {
+      if (source.select) source.select(); else getSelection().selectAllChildren(source);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected: press Ctrl+C";
+    }
+    setTimeout(() => { button.textContent = label; }, 2000);
+  });
+
+  // Previous and next in the list that the explanation was opened from.
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, textarea, select, [role=slider], [role=dialog], [role=combobox], .map")) return;
+    const name = { ArrowLeft: "previous", k: "previous", ArrowRight: "next", j: "next" }[e.key];
+    const link = name && document.querySelector(`a[data-go=${name}]`);
+    if (link) { e.preventDefault(); link.click(); }
+  });
+})();

@@ -1,0 +1,143 @@
+"""What the views share: the scene around an artifact, a map over its picture, its legend, its table.
+
+The server draws; a view places the drawing, prints its scale, and says in words and in a table what it shows. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from dash import html
+from dash.development.base_component import Component
+from fanlight_ui.session import href, src
+from fanlight_ui.views.numbers import digits, signed
+
+from fanlight.wire import ArtifactRef, Explanation
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The surroundings of an artifact.
+
+    Args:
+        input: id of the picture under a map.
+        edits: of the explanation; hidden regions are marked on the picture.
+        slot: which panel of the page this is; part of the ids.
+        lo, hi: a scale shared with other panels, or None for the map's own.
+        size: longer side of the pictures in pixels.
+    """
+
+    input: str
+    edits: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    slot: int = 0
+    lo: float | None = None
+    hi: float | None = None
+    size: int = 512
+
+    @classmethod
+    def of(cls, record: Explanation, **more: Any) -> Scene:
+        return cls(input=record.input, edits=record.edits, **more)
+
+
+class View(Protocol):
+    def __call__(self, ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
+        """`told`: what GET /artifacts/{digest} says: meta, legend, sentence, table."""
+        ...
+
+
+def picture(input: str, box: Sequence[float] | None = None, size: int = 512) -> str:
+    """Address of the stored picture, cropped to `box` where given."""
+    return href(f"/api/v1/inputs/{input}/image.png", box=",".join(f"{v:g}" for v in box) if box else None, size=size)
+
+
+def render(ref: ArtifactRef, scene: Scene, *, lo: float | None = None, hi: float | None = None) -> str:
+    """Address of the drawing of an artifact."""
+    lo, hi = scene.lo if lo is None else lo, scene.hi if hi is None else hi
+    scale = {} if lo is None or hi is None else {"lo": repr(float(lo)), "hi": repr(float(hi))}
+    return f"{src(ref.url)}/render.png?{urlencode({**scale, 'size': scene.size})}"
+
+
+def overlay_id(slot: int) -> dict[str, Any]:
+    """The id of a map's drawing, so that its scale can be changed."""
+    return {"type": "overlay", "slot": slot}
+
+
+def legend_id(slot: int) -> dict[str, Any]:
+    return {"type": "legend", "slot": slot}
+
+
+def over_picture(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
+    """A map over the picture it explains. Hover and the arrow keys read the stored numbers; assets/hover.js does that from the data attributes."""
+    meta = told.get("meta", ref.meta)
+    box = [float(v) for v in meta["box"]]
+    sentence = told.get("sentence", "")
+    data = {
+        "data-raw": f"{src(ref.url)}/raw",
+        "data-signed": "1" if meta.get("signed") else "",
+        "data-unit": ref.unit or meta.get("unit", ""),
+        "tabIndex": 0,
+        "role": "img",
+        "aria-label": f"{sentence} Arrow keys read single pixels.".strip(),
+    }
+    layers = [
+        html.Img(src=picture(scene.input, box, scene.size), alt="", className="under"),
+        html.Img(id=overlay_id(scene.slot), src=render(ref, scene), alt="", className="over"),
+        *[hidden(region, box) for region in hidden_regions(scene.edits)],
+        html.Span(className="cross", **{"aria-hidden": "true"}),
+        html.Span(className="pixel", **{"aria-hidden": "true"}),
+    ]
+    return html.Div(layers, className="map", style={"aspectRatio": f"{box[2] - box[0]:g} / {box[3] - box[1]:g}"}, **data)
+
+
+def hidden_regions(edits: Sequence[Mapping[str, Any]]) -> list[Sequence[float]]:
+    """The rectangles that edits took out of the picture, in its pixels."""
+    return [e["mask_region"] for e in edits if "mask_region" in e]
+
+
+def hidden(region: Sequence[float], box: Sequence[float]) -> Component:
+    """The mark of a hidden rectangle, placed within `box`."""
+    w, h = box[2] - box[0], box[3] - box[1]
+    place = {
+        "left": f"{100 * (region[0] - box[0]) / w:.3f}%",
+        "top": f"{100 * (region[1] - box[1]) / h:.3f}%",
+        "width": f"{100 * (region[2] - region[0]) / w:.3f}%",
+        "height": f"{100 * (region[3] - region[1]) / h:.3f}%",
+    }
+    return html.Span(className="hidden-region", style=place, title="hidden from the model")
+
+
+def scale(legend: Mapping[str, Any], slot: int) -> Component:
+    """The colours with their ends and unit."""
+    return html.Div(scale_parts(legend), id=legend_id(slot), className="scale")
+
+
+def scale_parts(legend: Mapping[str, Any]) -> list[Component]:
+    """What stands in `scale`; apart, because a shared scale replaces it."""
+    number = signed if legend["lo"] < 0 else digits
+    lo, hi = number(legend["lo"], 2), number(legend["hi"], 2)
+    return [
+        html.Span(f"{legend.get('lo_label', '')} {lo}".strip(), className="end lo"),
+        html.Span(className="colours", style={"backgroundImage": f"linear-gradient(to right, {', '.join(legend['stops'])})"}, **{"aria-hidden": "true"}),
+        html.Span(f"{hi} {legend.get('hi_label', '')}".strip(), className="end hi"),
+        html.Span(legend.get("unit", ""), className="unit"),
+    ]
+
+
+def table(told: Mapping[str, Any], title: str = "Regions as a table") -> Component | None:
+    """The numbers of a drawing in a disclosure; None where there are none."""
+    shown = told.get("table") or {}
+    rows = shown.get("rows") or []
+    if not rows:
+        return None
+    head = html.Thead(html.Tr([html.Th(c, scope="col") for c in shown["columns"]]))
+    body = html.Tbody([html.Tr([html.Td(_cell(v)) for v in row]) for row in rows])
+    return html.Details([html.Summary(title), html.Div(html.Table([head, body]), className="table")], className="disclosure")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: ""}[value]
+    return str(value) if isinstance(value, (str, int)) else digits(float(value))

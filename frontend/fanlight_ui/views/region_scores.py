@@ -1,0 +1,16 @@
+"""Artifact kind `region-scores`: a value per region, laid over the picture; the numbers of every class are stored, so the target can be switched live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+from fanlight_ui.views.base import Scene, over_picture, scale
+
+from fanlight.wire import ArtifactRef
+
+
+def view(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
+    return html.Div([over_picture(ref, told, scene), scale(told["legend"], scene.slot)], className="view")
