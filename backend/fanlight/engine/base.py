@@ -106,6 +106,10 @@ class Engine(Protocol):
 
     async def submit(self, work: Work) -> Handle: ...
 
+    async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Loads the model of `source` once and says what it is: name, task, digest, size, classes, capabilities, card, ..."""
+        ...
+
     async def health(self) -> Health: ...
 
     async def drain(self) -> None:

@@ -1,0 +1,81 @@
+"""The artifact store: immutable blobs named by their sha256, put if absent, verified on every read. A folder or S3, through obstore."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+
+from fanlight.artifact import digest
+from fanlight.errors import ComputeFailed, NotFound, Unavailable
+
+
+class Blobs:
+    """Args: url: a folder, `s3://bucket/prefix` (credentials from AWS_* variables), or `memory://`."""
+
+    def __init__(self, url: str):
+        self.url = url
+        self._store: ObjectStore
+        if url == "memory://":
+            self._store = MemoryStore()
+        elif "://" in url:
+            self._store = from_url(url)
+        else:
+            Path(url).mkdir(parents=True, exist_ok=True)
+            self._store = LocalStore(Path(url))
+
+    def put(self, blob: bytes) -> str:
+        """Stores `blob` unless it is there; returns its digest. Atomic: no reader ever sees a part of it."""
+        name = digest(blob)
+        try:
+            self._store.put(_path(name), blob, mode="create")
+        except AlreadyExistsError:
+            if not self._sound(name):  # a damaged copy would otherwise stay for ever
+                self._store.put(_path(name), blob)
+        except (BaseError, OSError) as e:
+            raise _unavailable(e) from e
+        return name
+
+    def get(self, name: str) -> bytes:
+        """The blob of that digest; a damaged one is moved aside and reported, never returned."""
+        try:
+            blob = bytes(self._store.get(_path(name)).bytes())
+        except (NotFoundError, FileNotFoundError) as e:
+            raise NotFound("A stored file of this record is gone.", code="artifact_gone", given=name, hint="Recompute the explanation.") from e
+        except (BaseError, OSError) as e:
+            raise _unavailable(e) from e
+        if digest(blob) != name:
+            self._store.put(f"quarantine/{name}", blob)
+            self._store.delete(_path(name))
+            raise ComputeFailed(
+                "A stored file of this record is damaged; it was moved aside.", code="artifact_damaged", given=name, hint="Recompute the explanation."
+            )
+        return blob
+
+    def has(self, name: str) -> bool:
+        try:
+            self._store.head(_path(name))
+        except (NotFoundError, FileNotFoundError):
+            return False
+        return True
+
+    def probe(self) -> None:
+        """Raises where nothing can be written."""
+        self.put(b"fanlight")
+
+    def _sound(self, name: str) -> bool:
+        return digest(bytes(self._store.get(_path(name)).bytes())) == name
+
+
+def _path(name: str) -> str:
+    if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
+        raise NotFound("There is no such artifact.", code="unknown_artifact", given=name)
+    return f"{name[:2]}/{name[2:4]}/{name}"
+
+
+def _unavailable(error: Exception) -> Unavailable:
+    said = str(error)
+    if "No space" in said or "os error 28" in said or "os error 27" in said:
+        return Unavailable("The disk that holds the artifacts is full; nothing was lost.", code="disk_full", hint="Free some space and try again.")
+    return Unavailable("The artifact store does not answer.", code="store_unavailable", hint="Try again shortly.")

@@ -1,0 +1,84 @@
+"""The compute worker as a child process: reads work as JSON lines from its input, writes events as JSON lines to its output.
+
+The main thread owns the device. When the input ends (the server is gone, however it went) the process ends at once: whatever it was doing
+is done again by whoever claims the job next.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import orjson
+
+from fanlight.engine.base import Work
+from fanlight.engine.core import Core
+from fanlight.errors import FanlightError
+
+BEAT = 0.5  # seconds between signs of life
+
+
+def main() -> None:
+    # Models and libraries may print: what was the output becomes ours alone, theirs goes to the log.
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    lock = threading.Lock()
+
+    def send(message: dict[str, Any]) -> None:
+        with lock:
+            answers.write(orjson.dumps(message, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
+
+    config = orjson.loads(sys.stdin.buffer.readline())
+    try:
+        from fanlight.engine.execute import Config, Execution
+
+        execution = Execution(Config(**{**config, "explainers": tuple(config["explainers"])}))
+    except BaseException as e:
+        send({"broken": f"{type(e).__name__}: {e}"})
+        raise
+
+    core = Core(execution, lambda event: send({"event": [event.job, event.kind, event.data]}))
+
+    def health() -> dict[str, Any]:
+        return {
+            "device": str(execution.device),
+            "waiting": len(core.waiting),
+            "active": sum(len(b.entries) for b in core.active),
+            "steps": core.steps,
+            "longest_step": core.longest_step,
+            "throughput": core.finished_cost / core.spent if core.spent else 0.0,
+        }
+
+    def read() -> None:
+        for line in sys.stdin.buffer:
+            message = orjson.loads(line)
+            if "work" in message:
+                core.submit(Work.of(message["work"]))
+            elif "cancel" in message:
+                core.cancel(message["cancel"])
+            elif "describe" in message:
+                number = message["number"]
+
+                def answer(found: Any, number: int = number) -> None:
+                    body = found.body() if isinstance(found, FanlightError) else {"value": dict(found)}
+                    send({"described": number, **body})
+
+                core.describe(message["describe"], answer)
+        os._exit(0)
+
+    def beat() -> None:
+        while True:
+            send({"health": health()})
+            time.sleep(BEAT)
+
+    send({"ready": health()})
+    threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=beat, daemon=True).start()
+    core.run()
+
+
+if __name__ == "__main__":
+    main()

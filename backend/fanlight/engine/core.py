@@ -1,0 +1,307 @@
+"""The compute core: one queue, one device, one step at a time. The same object runs in a call, a thread, a child process or a replica.
+
+- Nothing waits for a batch to fill: an idle core starts at once, and what queues meanwhile is batched by equal key up to a cost.
+- Long work yields at every step. Between steps the most urgent work goes on: lower priority number first, then what has least left to do;
+  whoever has waited long is promoted, so nothing starves. So a gradient map asked for during an occlusion does not wait for it.
+- Out of memory splits a batch in halves; an error in a batch is found by running its items alone, and only the guilty one fails.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fanlight.engine.base import Event, Work
+from fanlight.errors import ComputeFailed, FanlightError
+
+AGEING = 5.0  # seconds without service after which work counts as one priority class more urgent
+ACTIVE = 4  # suspended runs per priority class: bounds the memory that they hold
+BATCH_COST = 16  # forward passes in one batch: above the throughput knee of small models on a CPU nothing is gained
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a piece of work may be batched: only with equal `key`; `cost` in forward passes."""
+
+    key: Hashable
+    cost: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of a batch: the fraction done, and events for single items (by index)."""
+
+    done: float
+    message: str = ""
+    events: Sequence[tuple[int, str, Mapping[str, Any]]] = ()
+
+
+Outcome = Mapping[str, Any] | FanlightError
+
+
+class Executor(Protocol):
+    """What the core drives; it owns the device."""
+
+    def plan(self, work: Work) -> Plan: ...
+
+    def run(self, works: Sequence[Work], gone: Callable[[int], bool]) -> Generator[Progress, None, list[Outcome]]:
+        """Yields steps, returns for each work the data of its `done` event or its error. `gone(i)`: nobody waits for work i any more."""
+        ...
+
+    def out_of_memory(self, error: BaseException) -> bool: ...
+
+    def relieve(self, work: Work) -> bool:
+        """Frees what can be freed and uses smaller chunks for such work from now on; False where nothing is left to try."""
+        ...
+
+    def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]: ...
+
+
+@dataclass(eq=False)
+class Entry:
+    work: Work
+    plan: Plan
+    since: float
+    expires: float | None
+    limit: int = BATCH_COST
+    """Most items in its batch: halved by out-of-memory, 1 after an error in company."""
+    over: str | None = None
+    """Why nobody waits for it: cancelled | expired."""
+
+
+@dataclass(eq=False)
+class Batch:
+    entries: list[Entry]
+    steps: Generator[Progress, None, list[Outcome]]
+    served: float
+    done: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        return sum(e.plan.cost for e in self.entries) * (1 - self.done)
+
+    @property
+    def priority(self) -> int:
+        return min(e.work.priority for e in self.entries)
+
+
+@dataclass
+class Core:
+    """Args: executor: does the work; emit: called with every event, in order per job, from the thread that runs the core."""
+
+    executor: Executor
+    emit: Callable[[Event], None]
+    clock: Callable[[], float] = time.monotonic
+    waiting: list[Entry] = field(default_factory=list)
+    active: list[Batch] = field(default_factory=list)
+    steps: int = 0
+    longest_step: float = 0.0
+    spent: float = 0.0
+    """Seconds in steps, with `finished_cost` the measured throughput."""
+    finished_cost: int = 0
+    _inbox: queue.SimpleQueue[Callable[[], None] | None] = field(default_factory=queue.SimpleQueue)
+
+    # --- from any thread
+
+    def submit(self, work: Work) -> None:
+        self._inbox.put(lambda: self._add(work))
+
+    def cancel(self, job: str) -> None:
+        self._inbox.put(lambda: self._leave(job))
+
+    def describe(self, source: Mapping[str, Any], answer: Callable[[Mapping[str, Any] | FanlightError], None]) -> None:
+        """Loads a model between two steps and says what it is."""
+
+        def act() -> None:
+            try:
+                answer(self.executor.describe(source))
+            except FanlightError as e:
+                answer(e)
+            except Exception as e:
+                answer(ComputeFailed(f"The model cannot be loaded: {type(e).__name__}: {e}", code="model_failed"))
+
+        self._inbox.put(act)
+
+    def stop(self) -> None:
+        self._inbox.put(None)
+
+    # --- from the thread that owns the device
+
+    def run(self) -> None:
+        """Works until stopped."""
+        while self.turn(block=True):
+            pass
+
+    def turn(self, *, block: bool) -> bool:
+        """Takes messages and does one step. False when stopped, or when idle and not blocking."""
+        idle = not self.waiting and not self.active
+        if idle and not block and self._inbox.empty():
+            return False
+        if not self._read(block=block and idle):
+            return False
+        self._sweep()
+        chosen = self._choose()
+        if chosen is not None:
+            self._advance(chosen)
+        return True
+
+    def _read(self, *, block: bool) -> bool:
+        if block:
+            message = self._inbox.get()
+            if message is None:
+                return False
+            message()
+        while not self._inbox.empty():
+            message = self._inbox.get()
+            if message is None:
+                return False
+            message()
+        return True
+
+    def _add(self, work: Work) -> None:
+        t = self.clock()
+        try:
+            plan = self.executor.plan(work)
+        except FanlightError as e:
+            self._fail(work, e)
+            return
+        except Exception as e:
+            self._fail(work, _foreign(e))
+            return
+        self.waiting.append(Entry(work, plan, t, None if work.deadline is None else t + work.deadline))
+
+    def _leave(self, job: str) -> None:
+        for entry in (*self.waiting, *(e for b in self.active for e in b.entries)):
+            if entry.work.job == job and entry.over is None:
+                entry.over = "cancelled"
+
+    def _sweep(self) -> None:
+        """Drops what nobody waits for or what is too late."""
+        t = self.clock()
+        for entry in (*self.waiting, *(e for b in self.active for e in b.entries)):
+            if entry.over is None and entry.expires is not None and t > entry.expires:
+                entry.over = "expired"
+        for entry in [e for e in self.waiting if e.over]:
+            self.waiting.remove(entry)
+            self._drop(entry)
+        for batch in [b for b in self.active if all(e.over for e in b.entries)]:
+            batch.steps.close()
+            self.active.remove(batch)
+            for entry in batch.entries:
+                self._drop(entry)
+
+    def _drop(self, entry: Entry) -> None:
+        if entry.over == "expired":
+            self._fail(entry.work, ComputeFailed("The job was not finished before its deadline.", code="deadline", hint="Ask again, or for less."))
+        else:
+            self.emit(Event(entry.work.job, "cancelled"))
+
+    def _choose(self) -> Batch | None:
+        """The batch to advance; starts a new one where what waits is more urgent than what runs."""
+        t = self.clock()
+
+        def urgency(priority: int, since: float, cost: float) -> tuple[float, float]:
+            return priority - (t - since) // AGEING, cost
+
+        running = min(self.active, key=lambda b: urgency(b.priority, b.served, b.cost), default=None)
+        full = {p for p in range(8) if sum(b.priority == p for b in self.active) >= ACTIVE}
+        ready = [e for e in self.waiting if e.work.priority not in full]
+        first = min(ready, key=lambda e: (urgency(e.work.priority, e.since, e.plan.cost), e.since), default=None)
+        if first is None:
+            return running
+        if running is not None:
+            if urgency(running.priority, running.served, running.cost) <= urgency(first.work.priority, first.since, first.plan.cost):
+                return running
+        return self._start(first)
+
+    def _start(self, first: Entry) -> Batch:
+        entries, cost = [first], first.plan.cost
+        for entry in self.waiting:
+            if entry is first or entry.plan.key != first.plan.key:
+                continue
+            if len(entries) + 1 > min(entry.limit, first.limit) or cost + entry.plan.cost > BATCH_COST:
+                break
+            entries.append(entry)
+            cost += entry.plan.cost
+        for entry in entries:
+            self.waiting.remove(entry)
+            self.emit(Event(entry.work.job, "started"))
+        batch = Batch(entries, self.executor.run([e.work for e in entries], lambda i: entries[i].over is not None), self.clock())
+        self.active.append(batch)
+        return batch
+
+    def _advance(self, batch: Batch) -> None:
+        begin = self.clock()
+        error: BaseException | None = None
+        outcomes: list[Outcome] | None = None
+        step: Progress | None = None
+        try:
+            step = next(batch.steps)
+        except StopIteration as e:
+            outcomes = e.value
+        except Exception as e:
+            # Its traceback pins every tensor of the failed step: it goes before anything is tried again.
+            error = e.with_traceback(None)
+            error.__context__ = error.__cause__ = None
+        batch.served = self.clock()
+        self.steps += 1
+        self.spent += batch.served - begin
+        self.longest_step = max(self.longest_step, batch.served - begin)
+        if step is not None:
+            self._report(batch, step)
+        elif outcomes is not None:
+            self.active.remove(batch)
+            self._finish(batch, outcomes)
+        else:
+            self.active.remove(batch)
+            assert error is not None
+            self._recover(batch.entries, error)
+
+    def _report(self, batch: Batch, step: Progress) -> None:
+        batch.done = min(max(step.done, batch.done), 1.0)
+        for index, kind, data in step.events:
+            self.emit(Event(batch.entries[index].work.job, kind, data))  # type: ignore[arg-type]
+        for entry in batch.entries:
+            if not entry.over:
+                self.emit(Event(entry.work.job, "progress", {"done": round(batch.done, 4), "message": step.message}))
+
+    def _finish(self, batch: Batch, outcomes: list[Outcome]) -> None:
+        for entry, outcome in zip(batch.entries, outcomes, strict=True):
+            self.finished_cost += entry.plan.cost
+            if entry.over:
+                self._drop(entry)
+            elif isinstance(outcome, FanlightError):
+                self._fail(entry.work, outcome)
+            else:
+                self.emit(Event(entry.work.job, "done", outcome))
+
+    def _recover(self, entries: list[Entry], error: BaseException) -> None:
+        memory = self.executor.out_of_memory(error)
+        if len(entries) > 1:
+            if memory:
+                self.executor.relieve(entries[0].work)
+            for entry in entries:
+                entry.limit = max(1, len(entries) // 2) if memory else 1
+            self.waiting[:0] = entries
+        elif memory and self.executor.relieve(entries[0].work):
+            self.waiting[:0] = entries
+        elif memory:
+            hint = "Choose smaller parameters or a smaller model, or a device with more memory."
+            self._fail(entries[0].work, ComputeFailed("The device ran out of memory even in the smallest chunks.", code="out_of_memory", hint=hint))
+        else:
+            self._fail(entries[0].work, error if isinstance(error, FanlightError) else _foreign(error))
+
+    def _fail(self, work: Work, error: FanlightError) -> None:
+        self.emit(Event(work.job, "failed", {**error.body()["error"], "retryable": False}))
+
+
+def _foreign(error: BaseException) -> ComputeFailed:
+    """An exception of somebody's model or method as a sentence; the traceback stays in the log."""
+    said = str(error).strip().splitlines()
+    detail = f"{type(error).__name__}: {said[0][:300]}" if said else type(error).__name__
+    return ComputeFailed(
+        f"The model or the method raised an error: {detail}", code="model_failed", hint="Check the model with: fanlight doctor MODEL"
+    )

@@ -1,0 +1,295 @@
+"""Runs one batch on the device: loads the model, prepares the inputs, predicts, explains or measures trust, stores what came of it."""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import time
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from fanlight.adapters import loader
+from fanlight.artifact import Artifact, canonical, digest
+from fanlight.drawing import renderer
+from fanlight.engine.base import Work
+from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
+from fanlight.engine.reuse import Reuse
+from fanlight.errors import ComputeFailed, FanlightError
+from fanlight.explainers.base import Item, Run, Target
+from fanlight.explainers.registry import find
+from fanlight.images import apply_edits, crop_resize
+from fanlight.images import load as load_pixels
+from fanlight.quality import trust
+from fanlight.blobs import Blobs
+
+T = TypeVar("T")
+CPU_CHUNK = 8  # fixed, so that the same request gives the same bytes on every start; docs/decisions/0003
+TOP = 10
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a compute worker needs to know; JSON-able, so that it crosses to a child process."""
+
+    artifacts: str
+    device: str = "auto"
+    threads: int = 0
+    memory_mb: int = 4096
+    explainers: tuple[str, ...] = ()
+
+
+class Context:
+    """What a run is lent (see explainers.base.Context)."""
+
+    def __init__(self, device: torch.device, chunk: int, kept: Reuse):
+        self.device, self.chunk, self._kept = device, chunk, kept
+
+    def reuse(self, key: Hashable, compute: Callable[[], T]) -> T:
+        return self._kept.compute(key, compute)
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        self._kept.put(key, value)
+
+    def recall(self, key: Hashable) -> Any | None:
+        return self._kept.get(key)
+
+
+class Execution:
+    """The executor of the compute core; owns one device. Args: config; blobs: the artifact store."""
+
+    def __init__(self, config: Config, blobs: Blobs | None = None):
+        self.config = config
+        self.blobs = blobs or Blobs(config.artifacts)
+        name = config.device if config.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(name)
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        self.models = Reuse(config.memory_mb * 2**20 // 2)
+        self.kept = Reuse(config.memory_mb * 2**20 // 2)
+        self.chunks: dict[str, int] = {}
+        self._alone = itertools.count()
+
+    # --- what the core asks
+
+    def plan(self, work: Work) -> Plan:
+        explainer = find(work.explainer, self.config.explainers)
+        params = explainer.Params(**work.params)
+        cost = explainer.cost(params, tuple(work.model.get("size", (224, 224))))
+        if work.kind == "trust" or cost > BATCH_COST // 2:
+            return Plan(("alone", next(self._alone)), max(cost, work.cost))
+        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params)), cost)
+
+    def out_of_memory(self, error: BaseException) -> bool:
+        return isinstance(error, (torch.OutOfMemoryError, MemoryError))
+
+    def relieve(self, work: Work) -> bool:
+        self.kept.clear()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        model = work.model["digest"]
+        chunk = self.chunks.get(model, CPU_CHUNK)
+        self.chunks[model] = max(1, chunk // 2)
+        return chunk > 1
+
+    def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        return loader.describe(source)
+
+    def run(self, works: Sequence[Work], gone: Callable[[int], bool]) -> Generator[Progress, None, list[Outcome]]:
+        began = time.perf_counter()
+        yield Progress(0.0, "preparing")
+        model = self._model(works[0])
+        before = _state(model.net)
+        try:
+            chunk = self.chunks.get(works[0].model["digest"]) or self._chunk(model, works[0].model["digest"])
+            ctx = Context(self.device, chunk, self.kept)
+            items = yield from self._items(model, works)
+            outcomes: list[Outcome] = [{} if isinstance(i, Item) else i for i in items]
+            good = [n for n, i in enumerate(items) if isinstance(i, Item)]
+            if good:
+                ready = [i for i in items if isinstance(i, Item)]
+                top = [_top(i.logits, model.classes, i.target) for i in ready]
+                events = [(n, "predicted", {"prediction": t, "target": i.target.json()}) for n, t, i in zip(good, top, ready, strict=True)]
+                yield Progress(0.02, "predicted", events)
+                if works[0].kind == "trust":
+                    results: list[Outcome] = [(yield from self._trust(model, works[good[0]], ready[0], ctx))]
+                else:
+                    results = yield from self._explain(model, [works[n] for n in good], ready, ctx)
+                for n, result, t, item in zip(good, results, top, ready, strict=True):
+                    if isinstance(result, Mapping):
+                        provenance = self._provenance(chunk, time.perf_counter() - began)
+                        result = {"prediction": t, "target": item.target.json(), "provenance": provenance, **result}
+                    outcomes[n] = result
+        finally:
+            after = _state(model.net)
+            if after != before:
+                self.models.drop(works[0].model["digest"])
+        if after != before:
+            raise ComputeFailed(*_changed(before, after))
+        return outcomes
+
+    # --- parts
+
+    def _model(self, work: Work) -> Any:
+        wanted = work.model["digest"]
+        model = self.models.get(wanted)
+        if model is None:
+            model = loader.load(work.model["source"], device=self.device)
+            if model.digest != wanted:
+                raise ComputeFailed(
+                    f"The files of model “{work.model['id']}” have changed since it was registered.",
+                    code="model_changed",
+                    given=model.digest,
+                    allowed=wanted,
+                    hint="Restart the server to register the new version.",
+                )
+            self.models.put(wanted, model)
+        return model
+
+    def _chunk(self, model: Any, name: str) -> int:
+        """Rows per pass: fixed on the CPU, on CUDA the knee of throughput, found by doubling once per model."""
+        chunk = CPU_CHUNK
+        if self.device.type == "cuda":
+            rate = 0.0
+            x = torch.zeros((1, 3, *model.size), device=self.device)
+            for rows in (8, 16, 32, 64, 128):
+                batch = x.expand(rows, -1, -1, -1).contiguous()
+                with torch.inference_mode():
+                    model.logits(batch)
+                    torch.cuda.synchronize()
+                    t = time.perf_counter()
+                    model.logits(batch)
+                    torch.cuda.synchronize()
+                took = time.perf_counter() - t
+                if rows / took < 1.1 * rate or took > 0.2:
+                    break
+                rate, chunk = rows / took, rows
+        self.chunks[name] = chunk
+        return chunk
+
+    def _items(self, model: Any, works: Sequence[Work]) -> Generator[Progress, None, list[Item | FanlightError]]:
+        """Prepared items, or the error of each that cannot be; one forward pass for all that are new."""
+        keys = [digest(canonical([w.model["digest"], w.input, list(w.edits)])) for w in works]
+        prepared: list[Any] = []
+        for work, key in zip(works, keys, strict=True):
+            try:
+                prepared.append(self.kept.compute(("input", key), lambda w=work: self._prepare(model, w)))  # type: ignore[misc]
+            except FanlightError as e:
+                prepared.append(e)
+            if len(works) > 1:
+                yield Progress(0.01, "reading")
+        new = {k: p[0] for k, p in zip(keys, prepared, strict=True) if not isinstance(p, FanlightError) and self.kept.get(("logits", k)) is None}
+        logits: dict[str, torch.Tensor] = {}
+        if new:
+            with torch.inference_mode():
+                out = model.logits(torch.stack(list(new.values()))).float().cpu()
+            if out.ndim != 2 or out.shape != (len(new), len(model.classes)):
+                raise ComputeFailed(
+                    f"The model returned shape {tuple(out.shape)} for {len(new)} pictures and {len(model.classes)} classes.",
+                    code="wrong_shape",
+                    allowed=[len(new), len(model.classes)],
+                    hint="An image classifier returns one logit per class: (B, K).",
+                )
+            logits = dict(zip(new, out, strict=True))
+            for k, row in logits.items():
+                self.kept.put(("logits", k), row)
+        items: list[Item | FanlightError] = []
+        for work, key, found in zip(works, keys, prepared, strict=True):
+            if isinstance(found, FanlightError):
+                items.append(found)
+                continue
+            row = logits.get(key, self.kept.get(("logits", key)))
+            assert row is not None
+            if not torch.isfinite(row).all():
+                items.append(
+                    ComputeFailed(
+                        "The model returned values that are not finite (NaN or infinity) for this picture.",
+                        code="not_finite",
+                        hint="Check its weights and preprocessing: fanlight doctor MODEL",
+                    )
+                )
+                continue
+            target = Target(int(row.argmax())) if work.target is None else Target.of(work.target)
+            if max(target.index, target.minus or 0) >= len(row):
+                items.append(ComputeFailed(f"The model has {len(row)} classes.", code="unknown_target", given=target.json()))
+                continue
+            x, image, box = found
+            items.append(Item(x, image, target, row, work.seed, box, key))
+        return items
+
+    def _prepare(self, model: Any, work: Work) -> tuple[torch.Tensor, Any, Any]:
+        pixels = apply_edits(load_pixels(self.blobs.get(work.input)), list(work.edits))
+        height, width = pixels.shape[:2]
+        box = model.view(width, height)
+        return model.prepare(pixels), np.asarray(crop_resize(pixels, box, model.size)), box
+
+    def _explain(self, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context) -> Generator[Progress, None, list[Outcome]]:
+        explainer = find(works[0].explainer, self.config.explainers)
+        params = explainer.Params(**works[0].params)
+        run: Run = explainer().run(model, items, params, ctx)
+        results = yield from _relay(run)
+        return [self._store(found, _name(item.target, model.classes)) for found, item in zip(results, items, strict=True)]
+
+    def _store(self, artifacts: Sequence[Artifact], target: str) -> Outcome:
+        try:
+            for a in artifacts:
+                a.check()
+        except ValueError as e:
+            return ComputeFailed(f"The method returned a result that cannot be stored: {e}.", code="not_finite")
+        refs = [self._put(a) for a in artifacts]
+        return {"artifacts": refs, "summary": renderer(artifacts[0].kind).sentence(artifacts[0], target=target)}
+
+    def _put(self, a: Artifact) -> dict[str, Any]:
+        return {"name": a.name, "kind": a.kind, "digest": self.blobs.put(a.to_bytes()), "unit": a.meta.get("unit", ""), "meta": dict(a.meta)}
+
+    def _trust(self, model: Any, work: Work, item: Item, ctx: Context) -> Generator[Progress, None, Outcome]:
+        artifacts = [Artifact.from_bytes(self.blobs.get(d)) for d in work.artifacts.values()]
+        result = yield from _relay(trust.run(model, item, artifacts, work.floor, ctx))
+        curves = self._put(result.curves.check()) if result.curves is not None else None
+        return {"trust": {**result.record, "curves": curves}, "floor": result.floor}
+
+    def _provenance(self, chunk: int, seconds: float) -> dict[str, Any]:
+        device = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"cpu ({platform.machine()})"
+        versions = {"fanlight": version("fanlight"), "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
+        return {"device": device, "threads": torch.get_num_threads(), "chunk": chunk, "seconds": round(seconds, 4), "versions": versions}
+
+
+def _relay(run: Generator[Any, None, T]) -> Generator[Progress, None, T]:
+    """The steps of an explainer as the core's steps."""
+    while True:
+        try:
+            step = next(run)
+        except StopIteration as e:
+            return e.value  # type: ignore[no-any-return]
+        yield Progress(0.02 + 0.97 * step.done, step.message)
+
+
+def _top(logits: torch.Tensor, classes: Sequence[str], target: Target) -> list[dict[str, Any]]:
+    """The best classes and the explained ones: index, name, probability, logit."""
+    p = torch.softmax(logits.double(), 0)
+    best = p.argsort(descending=True, stable=True)[:TOP].tolist()
+    wanted = [i for i in (target.index, target.minus) if i is not None and i not in best]
+    return [{"index": i, "name": classes[i], "probability": float(p[i]), "logit": float(logits[i])} for i in (*best, *wanted)]
+
+
+def _name(target: Target, classes: Sequence[str]) -> str:
+    return classes[target.index] if target.minus is None else f"{classes[target.index]} rather than {classes[target.minus]}"
+
+
+def _state(net: Any) -> tuple[bool, int, int]:
+    """(training anywhere?, in-place changes of parameters and buffers so far, hooks): must be the same after a run as before."""
+    tensors = (*net.parameters(), *net.buffers())
+    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) for m in net.modules())
+    return any(m.training for m in net.modules()), sum(t._version for t in tensors if not t.is_inference()), hooks
+
+
+def _changed(before: tuple[bool, int, int], after: tuple[bool, int, int]) -> tuple[str]:
+    what = "switched to training mode" if before[0] != after[0] else "changed its weights" if before[1] != after[1] else "left hooks behind"
+    return (f"The model {what} while it was explained, so nothing it returned can be trusted; the result was dropped.",)

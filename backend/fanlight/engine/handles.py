@@ -1,0 +1,64 @@
+"""Handles of submitted work, shared by the engines: events arrive from somewhere, and are read once, in order, by whoever submitted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from fanlight.engine.base import Event
+
+
+class QueueHandle:
+    """A handle fed by `put`, from the event loop's thread. Args: stop: asks the core to cancel."""
+
+    def __init__(self, job: str, stop: Callable[[str], None]):
+        self.job = job
+        self._stop = stop
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+
+    def put(self, event: Event) -> None:
+        self._events.put_nowait(event)
+
+    async def events(self) -> AsyncIterator[Event]:
+        while True:
+            event = await self._events.get()
+            yield event
+            if event.last:
+                return
+
+    async def cancel(self) -> None:
+        self._stop(self.job)
+
+
+class Handles:
+    """The open handles of an engine, by job."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, QueueHandle] = {}
+
+    def open(self, job: str, stop: Callable[[str], None]) -> QueueHandle:
+        if job in self._open:
+            raise ValueError(f"job {job} is already submitted")
+        handle = self._open[job] = QueueHandle(job, stop)
+        return handle
+
+    def put(self, event: Event) -> None:
+        """Delivers an event; one of a job that is not open any more is late and dropped."""
+        handle = self._open.get(event.job)
+        if handle is None:
+            return
+        if event.last:
+            del self._open[event.job]
+        handle.put(event)
+
+    def fail_all(self, **error: Any) -> None:
+        """The worker is gone: every open job failed in a way that is worth another attempt."""
+        for job in list(self._open):
+            self.put(Event(job, "failed", error))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)

@@ -1,0 +1,260 @@
+"""LocalEngine: one compute worker on this machine, as a child process (default) or a thread, behind the same seam.
+
+A child keeps the server's memory and its interpreter lock free of torch, and a crash, a kill or a hang of a model costs one attempt of the
+jobs it held, not the server: it is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import structlog
+
+from fanlight.engine.base import Event, Health, Work
+from fanlight.engine.handles import Handles, QueueHandle
+from fanlight.errors import ComputeFailed, FanlightError, Unavailable
+
+if TYPE_CHECKING:
+    from fanlight.engine.core import Core, Executor
+    from fanlight.engine.execute import Config
+
+log = structlog.get_logger()
+LINE = 64 * 2**20  # longest message from the child
+RESTARTS = 5  # child deaths without a finished job in between, after which the engine gives up
+
+
+class ThreadEngine:
+    """The core in a thread of this process. Args: make: builds the executor, in that thread."""
+
+    def __init__(self, make: Callable[[], Executor]):
+        self._make = make
+        self._handles = Handles()
+        self._ready = asyncio.Event()
+        self._draining = False
+        self._core: Core | None = None
+        self._broken: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="compute", daemon=True)
+        self._thread.start()
+
+    async def submit(self, work: Work) -> QueueHandle:
+        core = await self._core_when_ready()
+        handle = self._handles.open(work.job, core.cancel)
+        core.submit(work)
+        return handle
+
+    async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        core = await self._core_when_ready()
+        answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
+
+        def settle(found: Mapping[str, Any] | FanlightError) -> None:
+            if isinstance(found, FanlightError):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+        core.describe(source, lambda found: _call(self._loop, settle, found))
+        return await answer
+
+    async def health(self) -> Health:
+        core = self._core
+        if core is None:
+            return Health(False, "starting", 0, 0)
+        throughput = core.finished_cost / core.spent if core.spent else 0.0
+        detail = {"steps": core.steps, "longest_step": core.longest_step, "throughput": throughput}
+        device = str(getattr(core.executor, "device", "cpu"))
+        return Health(True, device, len(core.waiting), sum(len(b.entries) for b in core.active), detail)
+
+    async def drain(self) -> None:
+        self._draining = True
+        while self._handles:
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        if self._core:
+            self._core.stop()
+        if self._thread:
+            await asyncio.to_thread(self._thread.join, 10)
+
+    async def _core_when_ready(self) -> Core:
+        if self._draining:
+            raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
+        await self._ready.wait()
+        if self._core is None:
+            raise Unavailable(f"The compute worker did not start: {self._broken}", code="engine_down", hint="See the server's log.")
+        return self._core
+
+    def _run(self) -> None:
+        from fanlight.engine.core import Core
+
+        try:
+            self._core = Core(self._make(), lambda event: _call(self._loop, self._handles.put, event))
+        except BaseException as e:
+            self._broken = e
+            raise
+        finally:
+            _call(self._loop, self._ready.set)
+        self._core.run()
+
+
+class ProcessEngine:
+    """The core in a child process. Args: config; step_timeout: seconds without a step, while there is work, before the child is replaced."""
+
+    def __init__(self, config: Config | Mapping[str, Any], *, step_timeout: float = 120):
+        self._config = dict(config) if isinstance(config, Mapping) else asdict(config)
+        self._step_timeout = step_timeout
+        self._handles = Handles()
+        self._ready = asyncio.Event()
+        self._health: Mapping[str, Any] = {}
+        self._descriptions: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._numbers = itertools.count()
+        self._draining = self._closed = False
+        self._deaths = 0
+        self._broken = ""
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._supervise())
+
+    @property
+    def pid(self) -> int | None:
+        """Of the child, for those who want to watch or kill it."""
+        return self._process.pid if self._process else None
+
+    async def submit(self, work: Work) -> QueueHandle:
+        await self._when_ready()
+        handle = self._handles.open(work.job, lambda job: self._send({"cancel": job}))
+        self._send({"work": work.json()})
+        return handle
+
+    async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._when_ready()
+        number = next(self._numbers)
+        answer = self._descriptions[number] = asyncio.get_running_loop().create_future()
+        self._send({"describe": dict(source), "number": number})
+        try:
+            return await answer
+        finally:
+            self._descriptions.pop(number, None)
+
+    async def health(self) -> Health:
+        h = self._health
+        return Health(self._ready.is_set() and not self._broken, h.get("device", "starting"), h.get("waiting", 0), h.get("active", 0), h)
+
+    async def drain(self) -> None:
+        self._draining = True
+        while self._handles:
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._process and self._process.returncode is None:
+            self._process.kill()
+        if self._task:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _when_ready(self) -> None:
+        if self._draining or self._closed:
+            raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
+        await self._ready.wait()
+        if self._broken:
+            raise Unavailable(f"The compute worker does not start: {self._broken}", code="engine_down", hint="See the server's log.")
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        if self._process and self._process.stdin and not self._process.stdin.is_closing():
+            self._process.stdin.write(orjson.dumps(message) + b"\n")
+
+    async def _supervise(self) -> None:
+        """Keeps a child alive: starts it, listens to it, replaces it."""
+        while not self._closed:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "fanlight.engine.child",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=LINE,
+            )
+            self._send(self._config)
+            watch = asyncio.create_task(self._watchdog(self._process))
+            try:
+                await self._listen(self._process)
+            finally:
+                watch.cancel()
+                if self._process.returncode is None:
+                    self._process.kill()
+                code = await self._process.wait()
+            if self._closed:
+                return
+            self._ready.clear()
+            self._deaths += 1
+            log.warning("compute worker ended", code=code, deaths=self._deaths, open=len(self._handles))
+            lost = ComputeFailed("The compute worker ended unexpectedly.", code="worker_crashed", hint="The job is tried again.")
+            for answer in self._descriptions.values():
+                if not answer.done():
+                    answer.set_exception(lost)
+            if self._broken or self._deaths > RESTARTS:
+                self._broken = self._broken or f"it ended {self._deaths} times in a row"
+                self._handles.fail_all(**lost.body()["error"], retryable=False)
+                self._ready.set()
+                return
+            self._handles.fail_all(**lost.body()["error"], retryable=True)
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            message = orjson.loads(line)
+            if "event" in message:
+                job, kind, data = message["event"]
+                if kind == "done":
+                    self._deaths = 0
+                self._handles.put(Event(job, kind, data))
+            elif "health" in message:
+                self._health = message["health"]
+            elif "ready" in message:
+                self._health = message["ready"]
+                self._ready.set()
+            elif "described" in message:
+                answer = self._descriptions.get(message["described"])
+                if answer is not None and not answer.done():
+                    if "value" in message:
+                        answer.set_result(message["value"])
+                    else:
+                        answer.set_exception(_revived(message["error"]))
+            elif "broken" in message:
+                self._broken = message["broken"]
+
+    async def _watchdog(self, process: asyncio.subprocess.Process) -> None:
+        """Replaces a child that has work and takes no step."""
+        steps, since = -1, time.monotonic()
+        while True:
+            await asyncio.sleep(min(1.0, self._step_timeout / 4))
+            now = self._health.get("steps", 0)
+            if now != steps or not self._handles:
+                steps, since = now, time.monotonic()
+            elif time.monotonic() - since > self._step_timeout:
+                log.error("compute worker takes no step; replacing it", seconds=self._step_timeout)
+                process.kill()
+                return
+
+
+def _call(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: Any) -> None:
+    """Calls `fn` in the loop's thread, unless the loop is gone."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(fn, *args)
+
+
+def _revived(body: Mapping[str, Any]) -> ComputeFailed:
+    return ComputeFailed(body["message"], code=body["code"], given=body.get("given"), allowed=body.get("allowed"), hint=body.get("hint"))

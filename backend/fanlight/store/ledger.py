@@ -1,0 +1,188 @@
+"""The ledger of jobs: what was promised, who works on it, what came of it. Functions of a connection, composed into transactions by callers.
+
+A job goes queued -> running -> succeeded | failed | cancelled | expired. A worker holds a job by a lease; a result is accepted only from the
+attempt that holds it (fencing), so work may happen more than once but takes effect once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+
+from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
+from fanlight.store.database import now
+from fanlight.store.tables import event, explanation, job, watcher
+
+SECOND = 1_000_000
+LEASE = 30 * SECOND
+MAX_CRASHES = 3
+OPEN = ("queued", "running")
+
+
+def new_id() -> str:
+    """A random id: 96 bits, URL-safe, 16 characters."""
+    return secrets.token_urlsafe(12)
+
+
+def emit(conn: Connection, workspace: str, data: Mapping[str, Any]) -> None:
+    """Appends an event that streams replay after a reconnect."""
+    conn.execute(insert(event).values(workspace=workspace, data=dict(data), created=now(conn)))
+
+
+def enqueue(conn: Connection, row: Mapping[str, Any], *, queue_limit: int, principal_limit: int, throughput: float) -> str:
+    """Adds a job and its first watcher; 429 where the queue or the person is full.
+
+    Args:
+        row: workspace, principal, explanation, kind, work, priority, cost, deadline (microseconds from now, or None).
+        queue_limit: most queued forward passes of jobs people wait for.
+        principal_limit: most unfinished jobs of one person.
+        throughput: measured forward passes per second, for Retry-After.
+    """
+    waiting = conn.execute(select(func.coalesce(func.sum(job.c.cost), 0)).where(job.c.state.in_(OPEN), job.c.kind == row["kind"])).scalar_one()
+    if waiting + row["cost"] > queue_limit and waiting > 0:
+        after = int(min(60, max(1, waiting / max(throughput, 1))))
+        raise TooBusy(
+            f"The queue is full: {waiting} forward passes are waiting.", retry_after=after, allowed=queue_limit, hint=f"Try again in {after} s."
+        )
+    mine = conn.execute(
+        select(func.count()).where(job.c.principal == row["principal"], job.c.state.in_(OPEN), job.c.kind == row["kind"])
+    ).scalar_one()
+    if mine >= principal_limit and row["kind"] == "explain":
+        raise TooBusy(
+            f"You have {mine} unfinished jobs.", retry_after=5, allowed=principal_limit, hint="Wait for some of them, or cancel them under Jobs."
+        )
+    t = now(conn)
+    name = new_id()
+    values = {**row, "deadline": None if row.get("deadline") is None else t + row["deadline"]}
+    conn.execute(
+        insert(job).values(id=name, state="queued", attempt=0, progress=0.0, message="", cancel_requested=False, created=t, **values)
+    )
+    conn.execute(insert(watcher).values(job=name, principal=row["principal"]))
+    return name
+
+
+def watch(conn: Connection, name: str, principal: str) -> None:
+    """A further person waits for this job; it is cancelled only when all have left."""
+    known = conn.execute(select(watcher.c.job).where(watcher.c.job == name, watcher.c.principal == principal)).first()
+    if known is None:
+        conn.execute(insert(watcher).values(job=name, principal=principal))
+
+
+def claim(conn: Connection, owner: str, limit: int, *, kinds: Sequence[str]) -> list[Row[Any]]:
+    """Takes up to `limit` unowned jobs for `owner`, most urgent first; each begins a new attempt under a fresh lease."""
+    t = now(conn)
+    wanted = (
+        select(job.c.id)
+        .where(job.c.state.in_(OPEN), job.c.kind.in_(kinds), or_(job.c.owner.is_(None), job.c.lease_until < t))
+        .where(job.c.cancel_requested.is_(False))
+        .order_by(job.c.priority, job.c.created)
+        .limit(limit)
+    )
+    if conn.dialect.name == "postgresql":
+        wanted = wanted.with_for_update(skip_locked=True)
+    names = [r.id for r in conn.execute(wanted)]
+    if not names:
+        return []
+    conn.execute(update(job).where(job.c.id.in_(names)).values(owner=owner, attempt=job.c.attempt + 1, lease_until=t + LEASE))
+    return list(conn.execute(select(job).where(job.c.id.in_(names)).order_by(job.c.priority, job.c.created)))
+
+
+def renew(conn: Connection, owner: str) -> set[str]:
+    """Renews every lease of `owner`; returns those of its jobs that somebody asked to cancel."""
+    held = and_(job.c.owner == owner, job.c.state.in_(OPEN))
+    conn.execute(update(job).where(held).values(lease_until=now(conn) + LEASE))
+    return {r.id for r in conn.execute(select(job.c.id).where(held, job.c.cancel_requested.is_(True)))}
+
+
+def _held(name: str, attempt: int, owner: str) -> Any:
+    return and_(job.c.id == name, job.c.attempt == attempt, job.c.owner == owner, job.c.state.in_(OPEN))
+
+
+def progress(conn: Connection, name: str, attempt: int, owner: str, done: float, message: str) -> bool:
+    """Notes progress; False where the attempt no longer holds the job."""
+    t = now(conn)
+    hit = conn.execute(
+        update(job)
+        .where(_held(name, attempt, owner))
+        .values(state="running", progress=done, message=message[:200], started=func.coalesce(job.c.started, t))
+    ).rowcount
+    if hit:
+        conn.execute(update(explanation).where(explanation.c.job == name, explanation.c.state == "queued").values(state="running"))
+    return bool(hit)
+
+
+def settle(conn: Connection, name: str, attempt: int, owner: str, state: str, error: Mapping[str, Any] | None = None) -> Row[Any] | None:
+    """Ends a job from the attempt that holds it. None where it does not (somebody else took over): the caller drops its result."""
+    t = now(conn)
+    hit = conn.execute(
+        update(job)
+        .where(_held(name, attempt, owner))
+        .values(state=state, finished=t, error=error, owner=None, lease_until=None, progress=1.0 if state == "succeeded" else job.c.progress)
+    ).rowcount
+    return conn.execute(select(job).where(job.c.id == name)).first() if hit else None
+
+
+def release(conn: Connection, name: str, attempt: int, owner: str, *, crashed: bool) -> bool:
+    """Gives a job back to the queue. After MAX_CRASHES attempts that ended in a crash it fails instead; returns whether it was requeued."""
+    row = conn.execute(select(job).where(_held(name, attempt, owner))).first()
+    if row is None:
+        return False
+    if crashed and attempt >= MAX_CRASHES:
+        return False
+    values: dict[str, Any] = {"state": "queued", "owner": None, "lease_until": None}
+    if not crashed:
+        values["attempt"] = attempt - 1  # a drain is not a crash
+    conn.execute(update(job).where(job.c.id == name).values(values))
+    return True
+
+
+def reclaim(conn: Connection) -> list[Row[Any]]:
+    """At the start of the only server of a SQLite file: whatever a dead server held is free again. Returns the jobs that crashed too often."""
+    doomed = list(conn.execute(select(job).where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.attempt >= MAX_CRASHES)))
+    names = [r.id for r in doomed]
+    conn.execute(
+        update(job).where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.id.not_in(names)).values(state="queued", owner=None, lease_until=None)
+    )
+    return doomed
+
+
+def overdue(conn: Connection) -> list[Row[Any]]:
+    """Open jobs that nobody works on although they should be over: past their deadline, or asked to cancel."""
+    t = now(conn)
+    idle = or_(job.c.owner.is_(None), job.c.lease_until < t)
+    return list(conn.execute(select(job).where(job.c.state.in_(OPEN), idle, or_(job.c.deadline < t, job.c.cancel_requested.is_(True)))))
+
+
+def close(conn: Connection, names: Iterable[str], state: str, error: Mapping[str, Any] | None = None) -> None:
+    """Ends jobs that nobody holds."""
+    conn.execute(
+        update(job)
+        .where(job.c.id.in_(list(names)), job.c.state.in_(OPEN))
+        .values(state=state, finished=now(conn), error=error, owner=None, lease_until=None)
+    )
+
+
+def cancel(conn: Connection, workspace: str, name: str, principal: str) -> bool:
+    """`principal` leaves the job; returns whether nobody is left, so that it is to be stopped."""
+    row = conn.execute(select(job).where(job.c.workspace == workspace, job.c.id == name)).first()
+    if row is None:
+        raise unknown("job", name, [])
+    mine = conn.execute(select(watcher).where(watcher.c.job == name, watcher.c.principal == principal)).first()
+    if mine is None:
+        raise Forbidden("This job is somebody else's; only those who asked for it can cancel it.", code="not_yours", given=name)
+    if row.state not in OPEN:
+        raise Conflict(f"This job has already {row.state}.", code="job_over", given=name)
+    conn.execute(delete(watcher).where(watcher.c.job == name, watcher.c.principal == principal))
+    left = conn.execute(select(func.count()).where(watcher.c.job == name)).scalar_one()
+    if left == 0:
+        conn.execute(update(job).where(job.c.id == name).values(cancel_requested=True))
+    return bool(left == 0)
+
+
+def place(conn: Connection, row: Row[Any]) -> int:
+    """How many jobs are before this one in the queue."""
+    ahead = or_(job.c.priority < row.priority, and_(job.c.priority == row.priority, job.c.created < row.created))
+    return int(conn.execute(select(func.count()).where(job.c.state.in_(OPEN), job.c.id != row.id, ahead)).scalar_one())

@@ -1,0 +1,278 @@
+"""The tables. Facts about inputs, explanations and jobs; arrays live in blobs, by digest.
+
+Times are UTC in integer microseconds. Every row has a workspace, and a principal where somebody made it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only an INTEGER key
+Micros = BigInteger
+
+
+def _workspace() -> Column[str]:
+    return Column("workspace", String(64), nullable=False)
+
+
+def _who() -> tuple[Column[str], Column[str]]:
+    return _workspace(), Column("principal", String(64), nullable=False)
+
+
+input_ = Table(
+    "input",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("id", String(64), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("width", Integer, nullable=False),
+    Column("height", Integer, nullable=False),
+    Column("name", String(300), nullable=False),
+    Column("notes", Json, nullable=False),
+    Column("blob", String(64), nullable=False),
+    Column("original", String(64), nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+model = Table(
+    "model",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("id", String(128), primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("task", String(64), nullable=False),
+    Column("source", Json, nullable=False),
+    Column("info", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+dataset = Table(
+    "dataset",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("id", String(128), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("unreadable", Integer, nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+sample = Table(
+    "sample",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("dataset", String(128), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("name", String(300), nullable=False),
+    Column("label", String(200)),
+    Column("input", String(64), nullable=False),
+    Index("ix_sample_input", "workspace", "input"),
+)
+
+prediction = Table(
+    "prediction",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("model_digest", String(64), primary_key=True),
+    Column("input", String(64), primary_key=True),
+    Column("top", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+LIVE_STATES = ("queued", "running", "succeeded")
+
+explanation = Table(
+    "explanation",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    *_who(),
+    # The content key; unique among the living, so that equal requests share one computation.
+    Column("key", String(64), nullable=False),
+    Column("live", Boolean, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("job", String(32)),
+    Column("parent", String(32)),
+    Column("edits", Json, nullable=False),
+    Column("model", String(128), nullable=False),
+    Column("model_digest", String(64), nullable=False),
+    Column("input", String(64), nullable=False),
+    Column("input_name", String(300), nullable=False),
+    Column("dataset", String(128)),
+    Column("label", String(200)),
+    Column("outcome", String(8)),
+    Column("explainer", String(64), nullable=False),
+    Column("explainer_version", String(32), nullable=False),
+    Column("family", String(32), nullable=False),
+    Column("params", Json, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("numerics", String(64), nullable=False),
+    Column("target", Json),
+    Column("target_name", String(420), nullable=False),
+    Column("prediction", Json, nullable=False),
+    Column("top_class", String(200)),
+    Column("top_probability", Float),
+    Column("artifacts", Json, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("trust", Json, nullable=False),
+    # above | below | pending | unavailable: the trust record in one word, for filters
+    Column("trust_class", String(16), nullable=False),
+    Column("faithfulness", Float),
+    Column("provenance", Json, nullable=False),
+    Column("error", Json),
+    Column("title", String(200), nullable=False),
+    Column("note", Text, nullable=False),
+    Column("search", Text, nullable=False),
+    Column("superseded_by", String(32)),
+    Column("recomputes", String(32)),
+    Column("created", Micros, nullable=False),
+    Column("finished", Micros),
+    Index("uq_explanation_key", "workspace", "key", unique=True, sqlite_where=text("live"), postgresql_where=text("live")),
+    Index("ix_explanation_created", "workspace", "created", "id"),
+    Index("ix_explanation_family", "workspace", "family", "created"),
+    Index("ix_explanation_explainer", "workspace", "explainer", "created"),
+    Index("ix_explanation_model", "workspace", "model", "created"),
+    Index("ix_explanation_top_class", "workspace", "top_class", "created"),
+    Index("ix_explanation_trust", "workspace", "trust_class", "created"),
+    Index("ix_explanation_input", "workspace", "input"),
+    Index("ix_explanation_parent", "parent"),
+)
+
+tag = Table(
+    "tag",
+    metadata,
+    Column("explanation", String(32), ForeignKey("explanation.id", ondelete="CASCADE"), primary_key=True),
+    Column("tag", String(50), primary_key=True),
+    _workspace(),
+    Index("ix_tag_tag", "workspace", "tag"),
+)
+
+job = Table(
+    "job",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    *_who(),
+    Column("explanation", String(32), ForeignKey("explanation.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("work", Json, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("cost", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("owner", String(64)),
+    Column("lease_until", Micros),
+    Column("deadline", Micros),
+    Column("progress", Float, nullable=False),
+    Column("message", String(200), nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("error", Json),
+    Column("created", Micros, nullable=False),
+    Column("started", Micros),
+    Column("finished", Micros),
+    Index("ix_job_open", "state", "priority", "created"),
+    Index("ix_job_explanation", "explanation"),
+    Index("ix_job_recent", "workspace", "created"),
+)
+
+watcher = Table(
+    "watcher",
+    metadata,
+    Column("job", String(32), ForeignKey("job.id", ondelete="CASCADE"), primary_key=True),
+    Column("principal", String(64), primary_key=True),
+)
+
+floor = Table(
+    "floor",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("key", String(64), primary_key=True),
+    Column("record", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+event = Table(
+    "event",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    _workspace(),
+    Column("data", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+share = Table(
+    "share",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    *_who(),
+    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("title", String(300), nullable=False),
+    Column("snapshot", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+    Column("expires", Micros, nullable=False),
+    Column("revoked", Micros),
+    Column("views", Integer, nullable=False),
+    Index("ix_share_owner", "workspace", "principal", "created"),
+)
+
+share_item = Table(
+    "share_item",
+    metadata,
+    Column("share", String(32), ForeignKey("share.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("explanation", String(32), nullable=False),
+    Index("ix_share_item_explanation", "explanation"),
+)
+
+# Which blobs a record needs: readable only through a row that the visitor may see, kept while a row names them.
+reference = Table(
+    "reference",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("owner", String(80), primary_key=True),
+    _workspace(),
+    Index("ix_reference_owner", "owner"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    *_who(),
+    Column("action", String(64), nullable=False),
+    Column("subject", String(128), nullable=False),
+    Column("detail", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+)
+
+counter = Table(
+    "counter",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("principal", String(64), primary_key=True),
+    Column("key", String(128), primary_key=True),
+    Column("body", String(64), nullable=False),
+    Column("answer", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+)
