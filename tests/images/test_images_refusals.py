@@ -1,0 +1,146 @@
+"""What is not a picture, or too much of one, is refused in a sentence, without the memory it asks for."""
+
+from __future__ import annotations
+
+import resource
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import skimage.data
+from PIL import Image
+
+from fanlight import images
+from fanlight.errors import BadRequest, TooLarge, UnreadableInput
+
+LIMITS = {"max_bytes": 64 << 20, "max_pixels": 40_000_000}
+
+
+def refusal(blob: bytes, kind: type[BadRequest], **limits: int) -> BadRequest:
+    with pytest.raises(kind) as caught:
+        images.decode(blob, **{**LIMITS, **limits})
+    error = caught.value
+    assert error.message.endswith(".") and error.allowed and error.hint and error.given is not None
+    return error
+
+
+@pytest.mark.parametrize(
+    ("blob", "looks"),
+    [
+        (b"this is not a picture", "text"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "SVG"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n", "PostScript"),
+        (b"%PDF-1.4\n\xff", "PDF"),
+        (b"8BPS\0\x01" + bytes(40), "Photoshop"),
+        (b"SIMPLE  =                    T" + bytes(100), "FITS"),
+        (b"\0\0\0\x18ftypheic" + bytes(40), "HEIC"),
+    ],
+)
+def test_what_is_no_allowed_picture_is_named(blob, looks):
+    assert looks in refusal(blob, UnreadableInput).message
+
+
+@pytest.mark.parametrize(
+    "blob", [b"", bytes(range(256)) * 40, b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0\x08\0\0\0", b"BM"]
+)
+def test_bytes_that_only_begin_like_a_picture_are_refused(blob):
+    refusal(blob, UnreadableInput)
+
+
+@pytest.mark.parametrize(
+    ("format", "options"),
+    [
+        ("PNG", {}),
+        ("JPEG", {}),
+        ("JPEG", {"progressive": True}),
+        ("WEBP", {}),
+        ("WEBP", {"lossless": True}),
+        ("TIFF", {}),
+        ("TIFF", {"compression": "tiff_lzw"}),
+        ("TIFF", {"compression": "tiff_adobe_deflate"}),
+        ("BMP", {}),
+        ("GIF", {}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_a_file_cut_anywhere_is_refused(make, format, options):
+    blob = make.file(skimage.data.chelsea(), format, **options)
+    for percent in (1, 5, 20, 33, 50, 80, 95, 99):
+        refusal(blob[: len(blob) * percent // 100], UnreadableInput)
+
+
+def test_a_png_whose_checksum_is_wrong_is_refused(make):
+    blob = bytearray(make.file(skimage.data.chelsea(), "PNG"))
+    blob[len(blob) // 2] ^= 0xFF
+    refusal(bytes(blob), UnreadableInput)
+
+
+def test_too_many_bytes_are_counted_before_anything_is_read():
+    error = refusal(b"x" * 1001, TooLarge, max_bytes=1000)
+    assert error.given == 1001 and error.allowed == {"max_bytes": 1000}
+
+
+def rss() -> float:
+    """Peak of this process, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@pytest.mark.parametrize(("width", "height"), [(20_000, 20_000), (13_000, 13_000), (9_000, 9_000), (40_000_001, 1)])
+def test_a_decompression_bomb_is_refused_by_its_size(make, width, height):
+    packed = zlib.compressobj(9)
+    line = b"\0" + bytes((width + 7) // 8)
+    rows = b"".join(packed.compress(line) for _ in range(height)) + packed.flush()
+    blob = make.png(width, height, 1, 0, b"")
+    empty = make.chunk(b"IDAT", zlib.compress(b"", 9))
+    before = rss()
+    error = refusal(blob.replace(empty, make.chunk(b"IDAT", rows)), TooLarge)
+    assert error.given == [width, height] and error.allowed == {"max_pixels": 40_000_000}
+    assert rss() - before < 20
+
+
+@pytest.mark.parametrize("size", [(19_000, 19_000), (60_000, 60_000), (16_000_000, 4_000)])
+def test_a_webp_canvas_larger_than_allowed_is_refused_without_its_memory(make, size):
+    before = rss()
+    with pytest.raises((TooLarge, UnreadableInput)):  # libwebp itself refuses more than 2^32 pixels
+        images.decode(make.webp(*size), **LIMITS)
+    assert rss() - before < 20
+
+
+def test_a_tiff_with_giant_tiles_is_refused(make):
+    base = {256: 16, 257: 16, 258: 8, 259: 8, 262: 1, 277: 1, 322: 60_000, 323: 60_000, 324: 200, 325: 10}
+    assert "tiles" in refusal(make.tiff(base), UnreadableInput).message
+
+
+def test_a_tiff_with_an_unusual_compression_is_refused_before_decoding(make):
+    base = {256: 16, 257: 16, 258: 8, 259: 34925, 262: 1, 273: 150, 277: 1, 278: 16, 279: 10}
+    assert "lzma" in refusal(make.tiff(base), UnreadableInput).message
+
+
+def test_run_length_encoded_bmp_is_refused_because_it_decodes_slowly():
+    head = struct.pack("<IiiHHIIiiII", 40, 6000, 6000, 1, 8, 1, 0, 0, 0, 256, 0)
+    blob = b"BM" + struct.pack("<IHHI", 0, 0, 0, 54 + 1024) + head + bytes(1024) + b"\x01\x01" * 1000
+    assert "BMP" in refusal(blob, UnreadableInput).message
+
+
+@pytest.mark.parametrize("name", [b"zTXt", b"iCCP", b"iTXt"])
+def test_a_metadata_bomb_is_harmless(make, name):
+    packed = zlib.compress(bytes(200_000_000), 9)
+    head = b"a\0\1\0\0\0" if name == b"iTXt" else b"a\0\0"
+    blob = make.png(1, 1, 8, 0, b"\0\x07", make.chunk(name, head + packed))
+    before = rss()
+    assert "metadata" in refusal(blob, UnreadableInput).message
+    assert rss() - before < 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_values_without_a_defined_brightness_are_refused(make, dtype):
+    error = refusal(make.file(Image.fromarray(np.ones((2, 2), dtype)), "TIFF"), UnreadableInput)
+    assert "defined brightness" in error.message
+
+
+def test_the_decoder_still_works_after_refusals(make):
+    for _ in range(3):  # more than the decoders there are
+        with pytest.raises(UnreadableInput):
+            images.decode(b"no", **LIMITS)
+    assert images.decode(make.png(1, 1, 8, 0, b"\0\x07"), **LIMITS).pixels.shape == (1, 1, 3)
