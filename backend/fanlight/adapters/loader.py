@@ -1,0 +1,82 @@
+"""From a source (JSON-able) to a model. A source is {"bundle": folder} or {"file": Python file}."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanlight.adapters import bundle, python_file
+from fanlight.errors import BadRequest
+
+if TYPE_CHECKING:
+    import torch
+
+    from fanlight.adapters.image_classifier import TorchImageClassifier
+
+
+def source(value: str | Path) -> dict[str, str]:
+    """The source that a path means: a folder is a bundle, a .py file is a model of your own."""
+    path = Path(value).expanduser().resolve()
+    if path.is_dir():
+        return {"bundle": str(path)}
+    if path.suffix == ".py" and path.is_file():
+        return {"file": str(path)}
+    raise BadRequest(
+        f"“{value}” is neither a bundle folder nor a Python file.",
+        code="bad_source",
+        given=str(value),
+        hint="A bundle holds bundle.toml and weights.safetensors; a Python file ends in .py and defines load().",
+    )
+
+
+def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> TorchImageClassifier:
+    """The model, on `device`, frozen and in eval mode; its `digest` names it. Must not be called inside `torch.inference_mode()`."""
+    if "bundle" in source:
+        return bundle.load(Path(source["bundle"]), device)
+    if "file" in source:
+        return python_file.load(Path(source["file"]), device)
+    raise BadRequest(
+        "A model's source names a bundle or a file.",
+        code="bad_source",
+        given=sorted(source),
+        allowed=["bundle", "file"],
+    )
+
+
+def describe(source: Mapping[str, Any]) -> dict[str, Any]:
+    """What `wire.Model` says of a model, with its digest. Loads it, and so checks that it can be loaded and runs once."""
+    import torch
+
+    model = load(source)
+    rows, columns = model.size
+    with torch.inference_mode():
+        grey = model.colour((127.5, 127.5, 127.5)).expand(1, 3, rows, columns)
+        outputs = tuple(model.logits(grey).shape)
+    if outputs != (1, len(model.classes)):
+        raise BadRequest(
+            f"The model “{model.name}” answers one picture with shape {list(outputs)}; (1, {len(model.classes)}) is expected for its {len(model.classes)} classes.",
+            code="bad_model",
+            given=list(outputs),
+            allowed=[1, len(model.classes)],
+        )
+    return {
+        "name": model.name,
+        "task": model.task,
+        "digest": model.digest,
+        "classes": list(model.classes),
+        "size": [rows, columns],
+        "capabilities": sorted(model.capabilities),
+        "description": model.description,
+        "terms": model.terms,
+        "card": model.card,
+    }
+
+
+def read_card(source: Mapping[str, Any]) -> dict[str, str]:
+    """Name, description, terms and card for a list, without torch: of a bundle its texts, of a Python file its docstring (it is not run)."""
+    if "bundle" in source:
+        about = bundle.manifest(Path(source["bundle"]))
+        return {"name": about.name, "description": about.description, "terms": about.terms, "card": about.card}
+    path = Path(source["file"])
+    return {"name": path.stem, "description": python_file.heading(python_file.source(path)), "terms": "", "card": ""}

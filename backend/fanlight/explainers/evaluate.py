@@ -1,0 +1,86 @@
+"""Asking the model in chunks: the one place where explainers and trust turn many pictures into many logits or gradients.
+
+A chunk is short enough to be a step (progress, cancellation), and all chunks of one evaluation have the same shape, the last padded, so
+that the same request gives the same bytes. An evaluation smaller than a chunk is padded to a power of two instead of to a whole chunk,
+so that a single picture costs what a single picture costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from fanlight.explainers.base import Context, Step, Target
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fanlight.adapters.base import ImageClassifier
+
+T = TypeVar("T")
+
+
+def chunks(total: int, limit: int) -> Iterator[tuple[int, int, int]]:
+    """(start, stop, rows) of each pass over `total` pictures: rows start..stop-1 are wanted, `rows` are computed."""
+    rows = min(max(limit, 1), 1 << max(total - 1, 0).bit_length())
+    for start in range(0, total, rows):
+        yield start, min(start + rows, total), rows
+
+
+def padded(x: Tensor, rows: int) -> Tensor:
+    """(B, ...) -> (rows, ...), the last picture repeated."""
+    import torch
+
+    return x if len(x) == rows else torch.cat([x, x[-1:].expand(rows - len(x), *x.shape[1:])])
+
+
+def logits(
+    model: ImageClassifier,
+    picture: Callable[[int, int], Tensor],
+    total: int,
+    ctx: Context,
+    span: tuple[float, float] = (0.0, 1.0),
+    message: str = "",
+) -> Generator[Step, None, Tensor]:
+    """All logits of `total` pictures, without gradients: (total, K) float32 on the CPU.
+
+    Args:
+        picture: (start, stop) -> (stop - start, 3, H, W); called chunk by chunk, so that never all of them exist at once.
+        span: the part of the progress bar that this evaluation fills.
+    """
+    import torch
+
+    found: list[Tensor] = []
+    for start, stop, rows in chunks(total, ctx.chunk):
+        with torch.inference_mode():
+            found.append(model.logits(padded(picture(start, stop), rows))[: stop - start].float().cpu())
+        yield Step(span[0] + (span[1] - span[0]) * stop / total, message)
+    return torch.cat(found)
+
+
+def gradient(model: ImageClassifier, x: Tensor, targets: Sequence[Target], rows: int) -> tuple[Tensor, Tensor]:
+    """Values (B,) and their gradients (B, 3, H, W) with respect to x, in one pass of `rows` pictures."""
+    import torch
+
+    with torch.inference_mode(False), torch.enable_grad():
+        inputs = padded(x, rows).clone().requires_grad_()
+        out = model.logits(inputs)
+        values = torch.cat([t.value(out[i : i + 1]) for i, t in enumerate(targets)])
+        (grads,) = torch.autograd.grad(values.sum(), inputs)
+    return values.detach(), grads[: len(targets)]
+
+
+def composite(x: Tensor, baseline: Tensor, kept: Tensor) -> Tensor:
+    """x where `kept` (M, H, W) is True, the baseline elsewhere: (M, 3, H, W)."""
+    import torch
+
+    return torch.where(kept[:, None], x, baseline)
+
+
+def once(key: Hashable, ctx: Context, compute: Callable[[], Generator[Step, None, T]]) -> Generator[Step, None, T]:
+    """What `compute` returns, or what it returned for the same key before."""
+    found: T | None = ctx.recall(key)
+    if found is None:
+        found = yield from compute()
+        ctx.remember(key, found)
+    return found
