@@ -1,0 +1,30 @@
+"""The `fanlight` command: a server, and the verbs of the client for the shell."""
+
+from __future__ import annotations
+
+import typer
+
+from fanlight.cli import bench, datasets, doctor, explain, models, pages, serve, share
+from fanlight.cli.output import EXIT_CODES, Commands
+
+app = typer.Typer(
+    cls=Commands,
+    help="Explanations of neural networks: compute, look, change, share.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("serve")(serve.serve)
+app.command("pages")(pages.pages)
+app.command("doctor")(doctor.doctor)
+app.add_typer(models.app, name="models")
+app.add_typer(datasets.app, name="datasets")
+app.command("explain")(explain.explain)
+app.add_typer(share.app, name="share")
+app.command("bench")(bench.bench)
+
+
+def main() -> None:
+    app(prog_name="fanlight")

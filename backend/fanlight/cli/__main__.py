@@ -1,0 +1,3 @@
+from fanlight.cli import main
+
+main()

@@ -1,0 +1,49 @@
+"""`fanlight doctor`: what works, what it costs and what is wrong, in sentences."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fanlight.cli.output import FAILED, Json, emit, part, table
+from fanlight.cli.serve import configured
+from fanlight.doctor import Report
+
+MARKS = {"good": "ok", "warning": "note", "bad": "WRONG", "none": "-"}
+
+
+def doctor(
+    model: Annotated[
+        str | None, typer.Argument(help="A bundle folder or a Python file.", show_default="this installation")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Examine this installation, or a model.
+
+    Of a model: whether it loads, runs and repeats itself, which explainers work with it, what each costs, and why
+    others do not.
+    """
+    if model is None:
+        report: Report = part("fanlight.doctor.installation", "all").examine(configured())
+    else:
+        report = part("fanlight.doctor.model", "all").examine(model)
+    if as_json:
+        emit(report.json())
+    else:
+        show(report)
+    if not report.sound:
+        raise typer.Exit(FAILED)
+
+
+def show(report: Report) -> None:
+    rows = [(MARKS[c.outcome], c.name, f"{c.says} {c.hint}".strip()) for c in report.checks]
+    table(("", "check", "found"), rows, empty="Nothing was looked at.")
+    explainers = report.details.get("explainers", [])
+    if explainers:
+        typer.echo()
+        fitting = [
+            (e["name"], e["forwards"], f"{e['seconds']:.2g}") if e["available"] else (e["name"], "-", e["reason"])
+            for e in explainers
+        ]
+        table(("explainer", "passes", "seconds here, or why not"), fitting, empty="No explainers are installed.")

@@ -1,0 +1,49 @@
+"""`fanlight pages`: the pages alone, where the API runs elsewhere. Needs neither torch nor a database.
+
+One reverse proxy puts both under one origin; docker-compose.yml shows how.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fanlight.cli.output import part
+from fanlight.cli.serve import Host, Port, RootPath, configured
+from fanlight.client import AsyncClient
+from fanlight.settings import Settings
+
+
+def pages(
+    api: Annotated[
+        str, typer.Option(envvar="FANLIGHT_URL", help="Address of the server that answers /api/v1.")
+    ] = "http://127.0.0.1:8321",
+    host: Host = None,
+    port: Port = None,
+    root_path: RootPath = None,
+) -> None:
+    """Start the pages without an API.
+
+    For a deployment of several services behind one proxy; needs neither torch nor a database.
+    """
+    settings = configured(host=host, port=port, root_path=root_path)
+    part("uvicorn", "server").run(
+        application(settings, api),
+        host=settings.host,
+        port=settings.port,
+        log_level=settings.log_level,
+        access_log=False,
+    )
+
+
+def application(settings: Settings, api: str) -> Any:
+    """The pages behind the same gate as the API's."""
+    server = part("fastapi", "server").FastAPI(title="Fanlight pages", openapi_url=None, docs_url=None, redoc_url=None)
+
+    async def healthz() -> dict[str, str]:
+        return {"state": "ok"}
+
+    server.get("/healthz")(healthz)
+    part("fanlight_ui.app", "ui").create_pages(server, client=AsyncClient(api), prefix=settings.root_path)
+    return part("fanlight.api.gate", "server").Gate(server, settings)

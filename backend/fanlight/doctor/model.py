@@ -1,0 +1,258 @@
+"""Whether a model can be explained: loaded and run in a process of its own, so that a crash is a finding, not an end.
+
+`examine` starts that process (`python -m fanlight.doctor.model SOURCE`) and reads its report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fanlight.adapters.base import Pixels, missing
+from fanlight.doctor import Check, Report
+from fanlight.errors import FanlightError
+from fanlight.explainers.registry import registry
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fanlight.adapters.image_classifier import TorchImageClassifier
+
+TOLERANCE = 1e-4  # relative, between a picture alone and the same picture in a batch
+PATIENCE = 300  # seconds
+
+
+def examine(source: str) -> Report:
+    """The report on a model: a bundle folder or a Python file."""
+    command = [sys.executable, "-m", "fanlight.doctor.model", source]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        return Report(source, [Check("load", "bad", f"Loading and running it once took more than {PATIENCE} s.")])
+    if run.returncode:
+        how = signal.Signals(-run.returncode).name if run.returncode < 0 else f"exit code {run.returncode}"
+        last = run.stderr.strip().splitlines()[-1:] or ["It printed nothing."]
+        return Report(source, [Check("load", "bad", f"It ended the process that loaded it ({how}): {last[0]}")])
+    return Report.of(json.loads(run.stdout.splitlines()[-1]))
+
+
+def inspect(source: str) -> Report:
+    """The report, made in this process."""
+    import torch
+
+    from fanlight.adapters.loader import load
+    from fanlight.adapters.loader import source as source_of
+
+    torch.manual_seed(0)
+    try:
+        model = load(source_of(source))
+    except FanlightError as error:
+        return Report(source, [Check("load", "bad", error.message, error.hint or "")])
+    weights = sum(p.numel() for p in model.net.parameters())
+    says = f"{len(model.classes)} classes, {model.size[1]} x {model.size[0]} pixels, {weights:,} parameters."
+    checks = [Check("load", "good", f"{model.name}: {says}")]
+    before, training = state(model), model.net.training
+    try:
+        x = torch.stack([model.prepare(image) for image in pictures()])
+        with torch.no_grad():
+            model.logits(x[:1])
+        checks.append(untouched(model, before, training))
+        if checks[-1].outcome == "good":  # else all that follows would be a consequence
+            checks += answers(model, x)
+        if all(c.outcome != "bad" for c in checks):
+            checks += [gradients(model, x[:1]), features(model, x[:1])]
+    except Exception as e:
+        checks.append(Check("run", "bad", f"Running it on a picture raised {type(e).__name__}: {e}"))
+    report = Report(source, checks)
+    if not report.sound:
+        return report
+    return Report(source, checks, {"model": about(model), **costs(model, x[:1])})
+
+
+def pictures() -> Iterator[Pixels]:
+    """Four different pictures of 320 x 240 pixels: blurred noise, so that no model finds them degenerate."""
+    from PIL import Image, ImageFilter
+
+    rng = np.random.default_rng(0)
+    for radius in (1, 3, 8, 20):
+        noise = Image.fromarray(rng.integers(0, 256, (240, 320, 3), dtype=np.uint8))
+        yield np.asarray(noise.filter(ImageFilter.GaussianBlur(radius)))
+
+
+def answers(model: TorchImageClassifier, x: Tensor) -> Iterator[Check]:
+    """Shapes, finite numbers, and the same picture giving the same numbers: again, and beside others."""
+    import torch
+
+    with torch.no_grad():
+        alone, again, batch = model.logits(x[:1]), model.logits(x[:1]), model.logits(x)
+    expected = (1, len(model.classes))
+    if tuple(alone.shape) != expected:
+        hint = "One logit per class, for each picture of a batch."
+        yield Check(
+            "shape", "bad", f"It answers one picture with shape {tuple(alone.shape)}; {expected} is expected.", hint
+        )
+        return
+    if tuple(batch.shape) != (len(x), expected[1]):
+        yield Check(
+            "shape",
+            "bad",
+            f"It answers {len(x)} pictures with shape {tuple(batch.shape)}.",
+            "The first axis is the batch.",
+        )
+        return
+    yield Check("shape", "good", f"One picture gives {expected[1]} logits.")
+    if not bool(torch.isfinite(batch).all()):
+        yield Check(
+            "finite",
+            "bad",
+            "Some of its logits are NaN or infinite.",
+            "Explanations of such outputs fail; check weights and preprocessing.",
+        )
+        return
+    yield Check("finite", "good", "All logits are finite.")
+    if float(batch.std(0).max()) == 0:
+        yield Check(
+            "input",
+            "warning",
+            "Four different pictures get the same logits.",
+            "Check the preprocessing and the weights.",
+        )
+    if not torch.equal(alone, again):
+        yield Check(
+            "repeats",
+            "bad",
+            "The same picture gets different logits each time.",
+            "Dropout or sampling is on: results could not be stored under a key.",
+        )
+        return
+    yield Check("repeats", "good", "The same picture gets the same logits each time.")
+    off = float((batch[:1] - alone).abs().max() / alone.abs().max().clamp_min(1e-12))
+    if off > TOLERANCE:
+        hint = "A batch normalisation in training mode mixes the pictures of a batch; call eval()."
+        yield Check(
+            "batch", "bad", f"A picture's logits depend on the pictures beside it (by {off:.1e} relative).", hint
+        )
+        return
+    yield Check("batch", "good", f"A picture's logits do not depend on the pictures beside it (within {TOLERANCE:g}).")
+
+
+def gradients(model: TorchImageClassifier, x: Tensor) -> Check:
+    import torch
+
+    if "gradients" not in model.capabilities:
+        return Check("gradients", "none", "It offers no gradients; methods that need them are not available.")
+    x = x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(model.logits(x).max(), x, allow_unused=True)
+    if slope is None or not bool(torch.isfinite(slope).all()):
+        return Check(
+            "gradients",
+            "bad",
+            "The gradient with respect to the picture is missing or not finite.",
+            "Set differentiable=False if it has none.",
+        )
+    if not bool(slope.any()):
+        return Check(
+            "gradients",
+            "warning",
+            "The gradient with respect to the picture is zero everywhere.",
+            "Gradient maps of it will be empty.",
+        )
+    return Check("gradients", "good", "The output can be differentiated with respect to the picture.")
+
+
+def features(model: TorchImageClassifier, x: Tensor) -> Check:
+    import torch
+
+    if "spatial-features" not in model.capabilities:
+        return Check("features", "none", "It names no grid of features; Grad-CAM is not available.")
+    with torch.enable_grad():
+        logits, grid = model.features(x.clone().requires_grad_())
+        (slope,) = torch.autograd.grad(logits.max(), grid, allow_unused=True)
+    if slope is None:
+        return Check(
+            "features",
+            "bad",
+            "The logits do not depend on the grid of features that it names.",
+            "Name a module that the output passes through.",
+        )
+    return Check("features", "good", f"Grid of {grid.shape[3]} x {grid.shape[2]} with {grid.shape[1]} features.")
+
+
+def untouched(model: TorchImageClassifier, before: dict[str, Any], training: bool) -> Check:
+    """Running it may change nothing: results are stored under a key that assumes so."""
+    import torch
+
+    changed = [name for name, value in state(model).items() if not torch.equal(value, before[name])]
+    if changed:
+        return Check(
+            "side effects",
+            "bad",
+            f"Running it changed {', '.join(changed[:3])}.",
+            "A layer is in training mode; call eval() in load().",
+        )
+    if model.net.training != training or any(m.training for m in model.net.modules()):
+        return Check(
+            "side effects", "bad", "Running it put a layer into training mode.", "Leave the mode alone in forward()."
+        )
+    return Check("side effects", "good", "Running it changes neither weights nor mode.")
+
+
+def state(model: TorchImageClassifier) -> dict[str, Any]:
+    return {name: value.clone() for name, value in model.net.state_dict().items()}
+
+
+def about(model: TorchImageClassifier) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "task": model.task,
+        "digest": model.digest,
+        "classes": len(model.classes),
+        "size": list(model.size),
+        "capabilities": sorted(model.capabilities),
+        "terms": model.terms,
+    }
+
+
+def costs(model: TorchImageClassifier, x: Tensor) -> dict[str, Any]:
+    """What one forward pass takes here, and which explainers fit at which cost."""
+    import torch
+
+    with torch.no_grad():
+        forward = fastest(lambda: model.logits(x))
+    rows = []
+    for name, explainer in registry().items():
+        reason = missing(explainer.needs, model.capabilities)
+        if explainer.accepts != model.task:
+            reason = f"It explains models of the task {explainer.accepts}; this one is for {model.task}."
+        passes = explainer.cost(explainer.Params(), model.size) if reason is None else None
+        seconds = round(passes * forward, 3) if passes is not None else None
+        rows.append(
+            {"name": name, "available": reason is None, "reason": reason, "forwards": passes, "seconds": seconds}
+        )
+    return {"forward_seconds": round(forward, 5), "explainers": rows}
+
+
+def fastest(call: Callable[[], object], times: int = 5) -> float:
+    """Seconds of the fastest of some calls, the first not counted."""
+    call()
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+if __name__ == "__main__":
+    answer = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # a model may print; the answer is ours alone
+        report = inspect(sys.argv[1])
+    answer.write(json.dumps(report.json()) + "\n")
