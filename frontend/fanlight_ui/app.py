@@ -44,7 +44,8 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
     session.connect(client, prefix)
     app = dash.Dash(
         "fanlight_ui",
-        server=server,
+        server=False,
+        backend="fastapi",
         use_pages=True,
         pages_folder=str(HERE / "pages"),
         assets_folder=str(HERE / "assets"),
@@ -64,6 +65,8 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
         enable_mcp=False,
         add_log_handler=False,
     )
+    app._use_async = True  # its constructor ties this to a package that only its Flask backend needs
+    app.init_app(server)
     app.layout = shell.layout
     shell.register(app)
     _set_up(app)

@@ -58,6 +58,7 @@ def header() -> Component:
         method="GET",
         className="search",
         role="search",
+        **{"data-go": "true"},
     )
     return html.Header(
         [
@@ -72,14 +73,8 @@ def header() -> Component:
 
 
 def scheme_toggle() -> Component:
-    return dmc.ColorSchemeToggle(
-        id="scheme",
-        lightIcon=html.Span("☀", **{"aria-hidden": "true"}),
-        darkIcon=html.Span("☾", **{"aria-hidden": "true"}),
-        variant="subtle",
-        color="gray",
-        **{"aria-label": "Light or dark"},
-    )
+    """Switches between light and dark; Settings also offers what the system prefers. `assets/shell.js` does it."""
+    return html.Button(html.Span("◐", **{"aria-hidden": "true"}), id="scheme", className="icon", title="Light or dark", **{"aria-label": "Light or dark"})
 
 
 def register(app: dash.Dash) -> None:

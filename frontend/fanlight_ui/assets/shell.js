@@ -29,6 +29,12 @@
   let announced = document.title;
   new MutationObserver(() => {
     mark_current();
+    mark_scheme();
+    const filters = $("filters");
+    if (filters && !filters.dataset.seen) {
+      filters.dataset.seen = "true";
+      if (innerWidth < 900) filters.open = false;
+    }
     if (document.title !== announced && $("live")) {
       announced = document.title;
       $("live").textContent = announced;
@@ -37,12 +43,43 @@
   addEventListener("_dashprivate_pushstate", () => setTimeout(mark_current));
   addEventListener("popstate", () => setTimeout(mark_current));
 
+  // Forms that only change the address.
   document.addEventListener("submit", (e) => {
-    if (!e.target.matches("form.search")) return;
+    const form = e.target.closest("form[data-go]");
+    if (!form) return;
     e.preventDefault();
-    const q = $("search").value.trim();
-    $("search").blur();
-    go(prefix + "/" + (q ? "?q=" + encodeURIComponent(q) : ""));
+    const given = new URLSearchParams([...new FormData(form)].map(([k, v]) => [k, v.trim()]).filter(([, v]) => v));
+    document.activeElement?.blur();
+    go(new URL(form.action).pathname + (given.size ? "?" + given : ""));
+  });
+
+  // Light and dark. Mantine reads the same attribute and the same key.
+  const SCHEME = "mantine-color-scheme-value";
+  const prefers_dark = matchMedia("(prefers-color-scheme: dark)");
+  const kept = (key, value) => {
+    try {
+      if (value === undefined) return localStorage.getItem(key);
+      if (value === null) localStorage.removeItem(key); else localStorage.setItem(key, value);
+    } catch { /* storage may be forbidden: then it lasts for this page */ }
+  };
+  const applied = () => document.documentElement.dataset.mantineColorScheme ?? (prefers_dark.matches ? "dark" : "light");
+  function choose(scheme) {
+    kept(SCHEME, scheme === "auto" ? null : scheme);
+    document.documentElement.dataset.mantineColorScheme = scheme === "auto" ? (prefers_dark.matches ? "dark" : "light") : scheme;
+    mark_scheme();
+  }
+  function mark_scheme() {
+    const chosen = kept(SCHEME) ?? "auto";
+    for (const button of document.querySelectorAll("[data-scheme]")) {
+      const pressed = String(button.dataset.scheme === chosen);
+      if (button.getAttribute("aria-pressed") !== pressed) button.setAttribute("aria-pressed", pressed);
+    }
+  }
+  prefers_dark.addEventListener("change", () => { if (!kept(SCHEME)) choose("auto"); });
+  document.addEventListener("click", (e) => {
+    if (e.target.closest("#scheme")) return choose(applied() === "dark" ? "light" : "dark");
+    const button = e.target.closest("[data-scheme]");
+    if (button) choose(button.dataset.scheme);
   });
 
   document.addEventListener("keydown", (e) => {
@@ -67,9 +104,6 @@
 
   // The tour.
   const KEY = "fanlight-tour";
-  const stored = (value) => {
-    try { return value === undefined ? localStorage.getItem(KEY) : localStorage.setItem(KEY, value); } catch { return "done"; }
-  };
   function show(step) {
     const steps = [...document.querySelectorAll("#tour .step")];
     steps.forEach((s, i) => { s.hidden = i !== step; });
@@ -78,10 +112,10 @@
     $("tour-next").textContent = step === steps.length - 1 ? "Done" : "Next";
     $("tour").hidden = false;
   }
-  function end() { $("tour").hidden = true; stored("done"); }
+  function end() { $("tour").hidden = true; kept(KEY, "done"); }
   document.addEventListener("click", (e) => {
     if (e.target.closest("#tour-dismiss")) return end();
-    if (e.target.closest("#tour-reset")) { stored(""); return show(0); }
+    if (e.target.closest("#tour-reset")) { kept(KEY, null); return show(0); }
     if (!e.target.closest("#tour-next")) return;
     const at = Number($("tour").dataset.at) + 1;
     if (at >= document.querySelectorAll("#tour .step").length) end(); else show(at);
@@ -89,6 +123,6 @@
   const waiting = setInterval(() => {
     if (!$("tour")) return;
     clearInterval(waiting);
-    if (!stored()) show(0);
+    if (!kept(KEY)) show(0);
   }, 100);
 })();

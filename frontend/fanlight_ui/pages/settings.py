@@ -1,16 +1,74 @@
-"""Settings: how the pages look, and the facts of the server."""
+"""Settings: how the pages look here, and the facts of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import dash
 from dash import html
 from dash.development.base_component import Component
 
 from fanlight.client import calls
+from fanlight.wire import System
 from fanlight_ui import errors, session
 
 dash.register_page(__name__, path="/settings", title="Settings · Fanlight")
 
+SCHEMES = (("auto", "As the system"), ("light", "Light"), ("dark", "Dark"))
+
 
 @errors.page
-async def layout(**_query: str) -> Component:
+async def layout(**_address: Any) -> Component:
     system = await session.ask(calls.system())
-    return html.Main([html.H1("Settings"), html.P(f"Fanlight {system.version} on {system.device}")], className="page narrow")
+    return html.Main(
+        [
+            html.Div(html.H1("Settings"), className="head"),
+            html.Div([appearance(), tour(), server(system), facts("Versions", system.versions), configured(system)], className="stack"),
+        ],
+        className="page narrow",
+    )
+
+
+def appearance() -> Component:
+    """`assets/shell.js` marks the chosen one and keeps it in this browser."""
+    buttons = [html.Button(words, className="pill", **{"data-scheme": value, "aria-pressed": "false"}) for value, words in SCHEMES]
+    return html.Section(
+        [html.H2("Light and dark"), html.Div(buttons, className="row", role="group", **{"aria-label": "Light and dark"}), html.P("Kept in this browser.", className="secondary")],
+        className="card pad",
+    )
+
+
+def tour() -> Component:
+    return html.Section([html.H2("First steps"), html.Button("Show the tour again", id="tour-reset", className="button")], className="card pad")
+
+
+def server(s: System) -> Component:
+    reach = "this machine only" if s.loopback and not s.public_url else s.public_url or "the network"
+    return facts(
+        "Server",
+        {
+            "Fanlight": s.version,
+            "Computes on": s.device,
+            "Numerics": s.numerics,
+            "State": "ready" if s.ready else "starting",
+            "Explanations": f"{s.explanations:,}",
+            "Jobs": f"{s.running:,} running, {s.queued:,} waiting",
+            "Reached from": reach,
+            "You are": s.principal,
+        },
+    )
+
+
+def configured(s: System) -> Component | None:
+    """As the server tells them: it leaves out what is secret."""
+    return facts("Settings of the server", {f"FANLIGHT_{name.upper()}": str(value) for name, value in s.settings.items()}) if s.settings else None
+
+
+def facts(title: str, rows: Mapping[str, str]) -> Component | None:
+    if not rows:
+        return None
+    return html.Section(
+        [html.H2(title), html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in rows.items()], className="facts")],
+        className="card pad",
+    )

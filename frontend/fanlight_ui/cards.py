@@ -1,0 +1,65 @@
+"""Explanations as cards: the picture beside its map, what the model said, by which method, how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from fanlight.wire import Explanation
+from fanlight_ui import session
+from fanlight_ui.pictures import lazy
+from fanlight_ui.views import trust
+
+UNFINISHED = {"queued": "waiting", "running": "being computed", "failed": "failed", "cancelled": "cancelled", "expired": "expired"}
+
+
+def grid(items: Iterable[Explanation]) -> Component:
+    return html.Div([card(e) for e in items], className="cards", **{"data-walk": "cards"})
+
+
+def card(e: Explanation) -> Component:
+    """The whole card leads to the record; its link is the name."""
+    return html.Article(
+        [
+            picture(e),
+            html.Div(
+                [
+                    html.H3(dcc.Link(name(e), href=session.href(f"/e/{e.id}"))),
+                    html.Span(probability(e), className="p"),
+                    html.P(f"{e.explainer_title} · {e.model_name}", className="secondary"),
+                    html.Div(badge(e), className="badges"),
+                ],
+                className="words",
+            ),
+        ],
+        className="card item",
+        **{"data-item": e.id},
+    )
+
+
+def picture(e: Explanation) -> Component:
+    if e.state != "succeeded":
+        return html.Div(UNFINISHED[e.state], className="shot waiting")
+    # The alternative text says what a person would say; without a summary the name beside it is enough.
+    return lazy(session.src(f"/api/v1/explanations/{e.id}/card.png"), e.summary, className="shot")
+
+
+def name(e: Explanation) -> str:
+    return e.title or e.target_name or (e.prediction[0].name if e.prediction else e.input_name or e.id)
+
+
+def probability(e: Explanation) -> str:
+    """Of the class in question: without decimals, because a card is for recognising, not for measuring."""
+    wanted = (e.target or {}).get("class")
+    p = next((p.probability for p in e.prediction if p.index == wanted), None)
+    if p is None:
+        return ""
+    return "> 99 %" if 0.995 <= p < 1 else "< 1 %" if 0 < p < 0.005 else f"{100 * p:.0f} %"
+
+
+def badge(e: Explanation) -> Component:
+    if e.state != "succeeded":
+        return html.Span(UNFINISHED[e.state], className="badge")
+    return trust.badge(e.trust)

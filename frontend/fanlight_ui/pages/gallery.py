@@ -1,0 +1,63 @@
+"""Gallery: the stored explanations. All of its state is in the address, so every filter is a link and back goes back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dash
+from dash import ALL, Input, Output, State, ctx, html
+from dash.development.base_component import Component
+from dash.exceptions import PreventUpdate
+
+from fanlight.client import calls
+from fanlight_ui import errors, examples, filters, session
+from fanlight_ui.cards import grid
+from fanlight_ui.query import Query
+from fanlight_ui.table import block, table
+
+dash.register_page(__name__, path="/", title="Gallery · Fanlight", order=0)
+
+LIMIT = 36
+
+
+@errors.page
+async def layout(**address: Any) -> Component:
+    query = Query.of(address)
+    found, system = await asyncio.gather(
+        session.ask(calls.explanations(**query.asked(LIMIT if query.view == "cards" else 1))), session.ask(calls.system())
+    )
+    if not found.total and not query.filters:
+        return await examples.empty()
+    if not found.total:
+        content = filters.nothing(query)
+    elif query.view == "table":
+        content = table(query)
+    else:
+        content = html.Div([grid(found.items), filters.pager(query, found)])
+    aside = filters.panel(query, found.facets, system.principal)
+    main = html.Main([filters.head(query, found, system.explanations), content])
+    return html.Div([aside, main], className="page gallery")
+
+
+@dash.callback(
+    Input({"type": "example", "input": ALL, "model": ALL, "explainer": ALL}, "n_clicks"),
+    running=[(Output("example-state", "children"), "Computing; it opens as soon as it is there.", "")],
+)
+async def open_example(clicks: list[int | None]) -> None:
+    if any(clicks) and ctx.triggered_id:
+        asked = {k: v for k, v in ctx.triggered_id.items() if k != "type"}
+        session.go("/e/" + await examples.compute(**asked))
+
+
+@dash.callback(
+    Output("explanations", "getRowsResponse"),
+    Output("cursors", "data"),
+    Input("explanations", "getRowsRequest"),
+    State("query", "data"),
+    State("cursors", "data"),
+)
+async def rows(request: dict[str, Any] | None, given: dict[str, str], cursors: dict[str, str]) -> tuple[Any, Any]:
+    if request is None:
+        raise PreventUpdate
+    return await block(request, Query(given), cursors)

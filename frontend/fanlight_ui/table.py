@@ -1,0 +1,84 @@
+"""The gallery as a table: rows come in blocks as somebody scrolls, by the cursors that the server gives out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dash_ag_grid as dag
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from fanlight.client import calls
+from fanlight.wire import Explanation
+from fanlight_ui import cards, session
+from fanlight_ui.query import Query
+from fanlight_ui.views.numbers import percent, score, when
+
+BLOCK = 60
+
+COLUMNS: list[dict[str, Any]] = [
+    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 180, "flex": 2},
+    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 120},
+    {"field": "method", "headerName": "Method", "minWidth": 160, "flex": 1},
+    {"field": "model", "headerName": "Model", "minWidth": 150, "flex": 1},
+    {"field": "faithfulness", "headerName": "Faithfulness", "type": "rightAligned", "width": 130},
+    {"field": "trust", "headerName": "Trust", "width": 160},
+    {"field": "outcome", "headerName": "Outcome", "width": 110},
+    {"field": "input", "headerName": "Input", "minWidth": 150, "flex": 1},
+    {"field": "stored", "headerName": "Stored", "width": 160},
+]
+
+
+def table(query: Query) -> Component:
+    return html.Div(
+        [
+            dcc.Store(id="query", data=dict(query.given)),
+            dcc.Store(id="cursors", data={}),
+            dag.AgGrid(
+                id="explanations",
+                columnDefs=COLUMNS,
+                rowModelType="infinite",
+                defaultColDef={"sortable": False, "resizable": True, "suppressHeaderMenuButton": True},
+                # One request at a time, because the cursor of a block is known once the block before it is there.
+                dashGridOptions={"cacheBlockSize": BLOCK, "maxConcurrentDatasourceRequests": 1, "rowHeight": 40},
+                className="ag-theme-quartz records",
+                style={"height": "calc(100vh - 180px)", "minHeight": "320px"},
+            ),
+        ]
+    )
+
+
+async def block(request: dict[str, Any], query: Query, cursors: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The rows that the grid asks for, and the cursors of what follows.
+
+    Args:
+        request: {"startRow", "endRow", ...}; the grid asks for blocks in order, and again for earlier ones.
+        query: what the table shows.
+        cursors: first row of a block -> its cursor, for the blocks that were reached.
+    """
+    start, limit = int(request["startRow"]), int(request["endRow"]) - int(request["startRow"])
+    page = await session.ask(calls.explanations(**query.asked(limit, cursors.get(str(start)))))
+    end = start + len(page.items)
+    known = {**cursors, str(end): page.next_cursor} if page.next_cursor else cursors
+    # Without a count the grid takes it that there is one more block.
+    return {"rowData": [row(e) for e in page.items], "rowCount": None if page.next_cursor else end}, known
+
+
+def row(e: Explanation) -> dict[str, Any]:
+    top = (e.target or {}).get("class")
+    p = next((p.probability for p in e.prediction if p.index == top), None)
+    trust = e.trust
+    words = {True: "above the floor", False: "not above", None: trust.state}
+    return {
+        "id": e.id,
+        "href": session.href(f"/e/{e.id}"),
+        "name": cards.name(e),
+        "probability": "" if p is None else percent(p),
+        "method": e.explainer_title,
+        "model": e.model_name,
+        "faithfulness": "" if trust.faithfulness is None else score(trust.faithfulness),
+        "trust": words[trust.above_floor],
+        "outcome": e.outcome or "",
+        "input": e.input_name,
+        "stored": when(e.created),
+    }
