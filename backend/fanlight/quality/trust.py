@@ -80,7 +80,7 @@ def run(
     known = usable(floor)
     if known is None:
         known = yield from _floor(model, item, label, f_b, f_x, ctx, (share, 1.0))
-    return _compare(normal(values, f_b, f_x)[0], known, error, f_b, f_x)
+    return _compare(normal(values, f_b, f_x), known, error, f_b, f_x)
 
 
 def usable(floor: Mapping[str, Any] | None) -> dict[str, Any] | None:
