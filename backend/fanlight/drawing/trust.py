@@ -1,0 +1,62 @@
+"""How far to trust a map, in a badge and in plain words. docs/trust.md has the definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fanlight import wire
+from fanlight.drawing.number import MINUS, percent
+
+Tone = Literal["good", "warn", "quiet"]
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A few words and what they mean; the tone is shown by colour and by shape."""
+
+    tone: Tone
+    text: str
+    meaning: str
+
+
+def score(value: float) -> str:
+    """A faithfulness: two decimals and a sign, "0.00" without one."""
+    text = f"{value:+.2f}"
+    return "0.00" if float(text) == 0 else text.replace("-", MINUS)
+
+
+def badge(trust: wire.Trust) -> Badge:
+    """The badge of a trust record."""
+    if trust.state != "succeeded" or trust.faithfulness is None:
+        return _without(trust)
+    interval = trust.interval.get("faithfulness")
+    between = f" ({score(interval.lo)} to {score(interval.hi)})" if interval else ""
+    if trust.above_floor:
+        return Badge(
+            "good",
+            f"faithfulness {score(trust.faithfulness)} above random{between}",
+            "Taking away what the map ranks highest changes the answer sooner, bringing it back restores it sooner, "
+            "than doing so in random order. 0 is what a random order gets; more is better."
+            + (" In brackets: 95 % interval." if interval else ""),
+        )
+    return Badge(
+        "warn",
+        f"faithfulness {score(trust.faithfulness)}{between}: not above the random floor, do not read it",
+        "Taking away what the map ranks highest changes the answer no faster than taking away random parts. "
+        "Whatever the map seems to show, this picture gives no reason to believe it.",
+    )
+
+
+def _without(trust: wire.Trust) -> Badge:
+    if trust.state in ("pending", "running"):
+        return Badge("quiet", "not measured yet", "How far to trust this map was not measured before it was frozen.")
+    reason = trust.reason or "The measurement failed."
+    return Badge("quiet", "trust not available", reason if reason.endswith(".") else reason + ".")
+
+
+def completeness(trust: wire.Trust) -> str | None:
+    """How much of the answer the map leaves unexplained, where the method promises to explain all of it."""
+    if trust.completeness_error is None:
+        return None
+    return f"completeness error {percent(trust.completeness_error, 1)}"
