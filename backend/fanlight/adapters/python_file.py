@@ -1,6 +1,7 @@
 """Your own model in one Python file: a function `load()` that returns an adapter. See models/examples/colours.py.
 
-The file is code and runs as such, with the rights of the server: only an operator names one (FANLIGHT_MODELS), never a visitor.
+The file is code and runs as such, with the rights of the server: only an operator names one (FANLIGHT_MODELS), never
+a visitor.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def heading(text: str) -> str:
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> TorchImageClassifier:
-    """Runs the file and calls its `load()`; its text becomes part of the model's digest, modules that it imports do not."""
+    """Runs the file and calls its `load()`; its text becomes part of the model's digest, modules that it imports do
+    not."""
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
     text = source(path)

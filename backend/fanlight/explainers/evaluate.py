@@ -1,8 +1,9 @@
-"""Asking the model in chunks: the one place where explainers and trust turn many pictures into many logits or gradients.
+"""Asking the model in chunks: the one place where explainers and trust turn many pictures into many logits or
+gradients.
 
-A chunk is short enough to be a step (progress, cancellation), and all chunks of one evaluation have the same shape, the last padded, so
-that the same request gives the same bytes. An evaluation smaller than a chunk is padded to a power of two instead of to a whole chunk,
-so that a single picture costs what a single picture costs.
+A chunk is short enough to be a step (progress, cancellation), and all chunks of one evaluation have the same shape,
+the last padded, so that the same request gives the same bytes. An evaluation smaller than a chunk is padded to a
+power of two instead of to a whole chunk, so that a single picture costs what a single picture costs.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def logits(
     """All logits of `total` pictures, without gradients: (total, K) float32 on the CPU.
 
     Args:
-        picture: (start, stop) -> (stop - start, 3, H, W); called chunk by chunk, so that never all of them exist at once.
+        picture: (start, stop) -> (stop - start, 3, H, W); called chunk by chunk, so that never all of them exist at
+            once.
         span: the part of the progress bar that this evaluation fills.
     """
     import torch

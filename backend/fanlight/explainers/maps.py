@@ -45,7 +45,8 @@ def blurred(x: Tensor, sigma: float) -> Tensor:
 
 
 def squares(size: tuple[int, int], side: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """(H, W) int32: the square of `side` pixels that each pixel is in, row by row from 0; those at the right and bottom may be cut."""
+    """(H, W) int32: the square of `side` pixels that each pixel is in, row by row from 0; those at the right and
+    bottom may be cut."""
     rows, columns = (np.arange(n, dtype=np.int32) // side for n in size)
     return np.asarray(rows[:, None] * (columns[-1] + 1) + columns[None, :], dtype=np.int32)
 

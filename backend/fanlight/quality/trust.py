@@ -1,7 +1,9 @@
-"""Trust of an `image-map`: its measured faithfulness against a random floor on the same input. docs/trust.md says it in words.
+"""Trust of an `image-map`: its measured faithfulness against a random floor on the same input. docs/trust.md says it
+in words.
 
-Patches of the picture are put onto a grey picture in the order of the map (insertion), or taken away in that order (deletion), and the
-target's value is read at each step. The same with random orders of the patches is the floor. A map is as good as it is better than those.
+Patches of the picture are put onto a grey picture in the order of the map (insertion), or taken away in that order
+(deletion), and the target's value is read at each step. The same with random orders of the patches is the floor. A
+map is as good as it is better than those.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ class TrustResult:
 def run(
     model: ImageClassifier, item: Item, artifacts: Sequence[Artifact], floor: Mapping[str, Any] | None, ctx: Context
 ) -> Generator[Step, None, TrustResult]:
-    """Measures the first `image-map` among the artifacts (Petsiuk, Das & Saenko, RISE, 2018; on logits, normalised, against a floor).
+    """Measures the first `image-map` among the artifacts (Petsiuk, Das & Saenko, RISE, 2018; on logits, normalised,
+    against a floor).
 
-    Relative scores: insertion = AUC - floor's mean, deletion = floor's mean - AUC, faithfulness = the mean of both. Their intervals are
+    Relative scores: insertion = AUC - floor's mean, deletion = floor's mean - AUC, faithfulness = the mean of both.
+        Their intervals are
     95 % prediction intervals: a random order's would cover 0 in 95 % of cases. Curves are (f - f(b)) / |f(x) - f(b)|.
     """
     chosen = next((a for a in artifacts if a.kind == "image-map"), None)
@@ -104,7 +108,8 @@ def descending(scores: Floats, rng: np.random.Generator) -> Order:
 
 
 def counts(patches: int) -> list[int]:
-    """How many patches are in at each of the STEPS + 1 points; symmetric, so that a reversed insertion is a deletion."""
+    """How many patches are in at each of the STEPS + 1 points; symmetric, so that a reversed insertion is a
+    deletion."""
     first = [int(patches * t / STEPS + 0.5) for t in range(STEPS // 2 + 1)]
     return [*first, *(patches - n for n in first[-2::-1])]
 
@@ -115,7 +120,8 @@ def auc(curves: Floats) -> Floats:
 
 
 def normal(values: Floats, f_b: float, f_x: float) -> Floats:
-    """Values relative to the baseline, in units of the whole difference. The sign stays: what raises the target always goes up."""
+    """Values relative to the baseline, in units of the whole difference. The sign stays: what raises the target
+    always goes up."""
     return (values - f_b) / abs(f_x - f_b)
 
 
@@ -127,8 +133,9 @@ def _walk(
     ctx: Context,
     span: tuple[float, float],
 ) -> Generator[Step, None, Floats]:
-    """The target's value as patches are inserted in each order: first all insertions, then all deletions, each read from the empty
-    picture to the full one, (2 * orders, STEPS + 1). A deletion is the insertion of the reversed order, read backwards."""
+    """The target's value as patches are inserted in each order: first all insertions, then all deletions, each read
+    from the empty picture to the full one, (2 * orders, STEPS + 1). A deletion is the insertion of the reversed
+    order, read backwards."""
     import torch
 
     at = torch.from_numpy(label).to(item.x.device, torch.int64)
@@ -163,7 +170,8 @@ def _floor(
     ctx: Context,
     span: tuple[float, float],
 ) -> Generator[Step, None, dict[str, Any]]:
-    """Curves of ORDERS random orders, JSON-able. The orders are drawn from the input's key, so that a floor can be measured again."""
+    """Curves of ORDERS random orders, JSON-able. The orders are drawn from the input's key, so that a floor can be
+    measured again."""
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(item.key.encode()).digest()[:8], "little"))
     orders = [rng.permutation(int(label.max()) + 1) for _ in range(ORDERS)]
     values = normal((yield from _walk(model, item, orders, label, ctx, span)), f_b, f_x)
@@ -171,7 +179,8 @@ def _floor(
 
 
 def _compare(values: Floats, floor: dict[str, Any], error: float | None, f_b: float, f_x: float) -> TrustResult:
-    """Relative scores, their intervals and the curves. values: (2, STEPS + 1), normalised, both read from the empty picture."""
+    """Relative scores, their intervals and the curves. values: (2, STEPS + 1), normalised, both read from the empty
+    picture."""
     random = {k: np.asarray(floor[k]) for k in ("insertion", "deletion")}  # (ORDERS, STEPS + 1)
     ours = {"insertion": values[0], "deletion": values[1, ::-1]}
     gains = {"insertion": auc(ours["insertion"]), "deletion": -auc(ours["deletion"])}

@@ -19,14 +19,16 @@ LUMINANCE = (0.2126, 0.7152, 0.0722)  # ITU-R BT.709
 
 
 class Edges(base.Explainer):
-    """Adebayo et al., Sanity Checks for Saliency Maps (NeurIPS 2018), section 5: a Sobel edge detector beside saliency maps."""
+    """Adebayo et al., Sanity Checks for Saliency Maps (NeurIPS 2018), section 5: a Sobel edge detector beside
+    saliency maps."""
 
     name = "edges"
     title = "Edges (floor)"
     family = "floor"
     summary = "Edges of the picture, found without asking the model: looking plausible proves nothing."
     reading = (
-        "Bright where the brightness of the picture changes sharply. The model was not asked and the class plays no part. "
+        "Bright where the brightness of the picture changes sharply. The model was not asked and the class plays no "
+        "part. "
         "A map that looks like this one may show the picture rather than the model."
     )
     misleads = (
@@ -36,7 +38,8 @@ class Edges(base.Explainer):
     paper = base.Paper(
         "Adebayo, Gilmer, Muelly, Goodfellow, Hardt & Kim: Sanity Checks for Saliency Maps. NeurIPS 2018",
         "https://arxiv.org/abs/1810.03292",
-        "@inproceedings{adebayo2018sanity, title={Sanity Checks for Saliency Maps}, author={Adebayo, Julius and Gilmer, Justin "
+        "@inproceedings{adebayo2018sanity, title={Sanity Checks for Saliency Maps}, author={Adebayo, Julius and "
+        "Gilmer, Justin "
         "and Muelly, Michael and Goodfellow, Ian and Hardt, Moritz and Kim, Been}, booktitle={NeurIPS}, year={2018}}",
     )
     accepts = "image-classifier"
@@ -48,14 +51,20 @@ class Edges(base.Explainer):
             1.0,
             ge=0,
             le=10,
-            description="Standard deviation of the blur before edges are sought, in pixels of the model's input; 0: none.",
+            description="Standard deviation of the blur before edges are sought, in pixels of the input; 0: none.",
         )
 
     @classmethod
     def cost(cls, params: Params, size: tuple[int, int]) -> int:  # noqa: ARG003 (the model is not asked)
         return 0
 
-    def run(self, model: ImageClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context) -> base.Run:  # noqa: ARG002
+    def run(
+        self,
+        model: ImageClassifier,  # noqa: ARG002
+        items: Sequence[base.Item],
+        params: Params,
+        ctx: base.Context,  # noqa: ARG002 (the model is not asked)
+    ) -> base.Run:
         found = []
         for n, item in enumerate(items):
             found.append(

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class GradCAM(base.Explainer):
-    """Selvaraju et al., Grad-CAM (ICCV 2017), equations 1 and 2: alpha_k = mean_ij dS/dA_kij, L = ReLU(sum_k alpha_k A_k)."""
+    """Selvaraju et al., Grad-CAM (ICCV 2017), equations 1 and 2: alpha_k = mean_ij dS/dA_kij, L = ReLU(sum_k alpha_k
+    A_k)."""
 
     name = "grad-cam"
     title = "Grad-CAM"
@@ -33,7 +34,8 @@ class GradCAM(base.Explainer):
     paper = base.Paper(
         "Selvaraju, Cogswell, Das, Vedantam, Parikh & Batra: Grad-CAM. ICCV 2017",
         "https://arxiv.org/abs/1610.02391",
-        "@inproceedings{selvaraju2017gradcam, title={Grad-CAM: Visual Explanations from Deep Networks via Gradient-based "
+        "@inproceedings{selvaraju2017gradcam, title={Grad-CAM: Visual Explanations from Deep Networks via "
+        "Gradient-based "
         "Localization}, author={Selvaraju, Ramprasaath R. and Cogswell, Michael and Das, Abhishek and Vedantam, "
         "Ramakrishna and Parikh, Devi and Batra, Dhruv}, booktitle={ICCV}, year={2017}}",
     )

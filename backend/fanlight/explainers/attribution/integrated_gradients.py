@@ -52,8 +52,8 @@ class IntegratedGradients(base.Explainer):
             0.02,
             ge=0,
             le=0.5,
-            description="Share of the explained difference by which the sum may miss it; the steps are doubled from 8 until "
-            "it is met or the most steps are used. 0: all steps at once.",
+            description="Share of the explained difference by which the sum may miss it; the steps are doubled from 8 "
+            "until it is met or the most steps are used. 0: all steps at once.",
         )
         baseline: maps.Baseline = Field("grey", description=maps.BASELINE)
 

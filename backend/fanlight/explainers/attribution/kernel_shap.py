@@ -23,20 +23,23 @@ Coalitions = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class KernelSHAP(base.Explainer):
-    """Lundberg & Lee, A Unified Approach (NeurIPS 2017), theorem 2, with paired sampling (Covert & Lee, AISTATS 2021)."""
+    """Lundberg & Lee, A Unified Approach (NeurIPS 2017), theorem 2, with paired sampling (Covert & Lee, AISTATS
+    2021)."""
 
     name = "kernel-shap"
     title = "KernelSHAP"
     family = "attribution"
-    summary = "The answer shared fairly among squares of the picture: Shapley values, estimated by hiding many of them at once."
+    summary = "The answer shared fairly among squares of the picture, estimated by hiding many of them at once."
     reading = (
-        "Red squares raise the explained value, blue ones lower it, each averaged over many combinations of the other squares. "
+        "Red squares raise the explained value, blue ones lower it, each averaged over many combinations of the other"
+        " squares. "
         "The values add up exactly to the difference between this picture and the baseline. "
         "Another class of the same picture costs nothing more."
     )
     misleads = (
         "The values are estimates: with few samples small ones are noise, and another seed shows by how much. "
-        "They depend on the baseline and on how the picture is cut into squares; most of the pictures it asks about look like none "
+        "They depend on the baseline and on how the picture is cut into squares; most of the pictures it asks about "
+        "look like none "
         "the model has seen."
     )
     paper = base.Paper(
@@ -55,7 +58,8 @@ class KernelSHAP(base.Explainer):
             512,
             ge=32,
             le=16384,
-            description="Most pictures to ask the model about; at least 2 per square and 2 more. All combinations are asked where that takes fewer.",
+            description="Most pictures to ask the model about; at least 2 per square and 2 more. "
+            "All combinations are asked where that takes fewer.",
         )
         baseline: maps.Baseline = Field("grey", description=maps.BASELINE)
 
@@ -72,11 +76,13 @@ class KernelSHAP(base.Explainer):
 
 
 def coalitions(n: int, samples: int, rng: np.random.Generator) -> tuple[Coalitions, Floats]:
-    """Which of n players are in, (M, n), and the weight of each row, (M,); the empty and the full coalition are not among them.
+    """Which of n players are in, (M, n), and the weight of each row, (M,); the empty and the full coalition are not
+    among them.
 
-    The Shapley kernel gives size s the total weight (n - 1) / (s (n - s)). Sizes are taken in pairs (s, n - s) from the outside in: a pair
-    is enumerated where its share of the samples that are left covers it, the first always, since it makes the regression well posed. The
-    rest is drawn in pairs of a coalition and its complement, each row standing for an equal part of the weight that is left.
+    The Shapley kernel gives size s the total weight (n - 1) / (s (n - s)). Sizes are taken in pairs (s, n - s) from
+    the outside in: a pair is enumerated where its share of the samples that are left covers it, the first always,
+    since it makes the regression well posed. The rest is drawn in pairs of a coalition and its complement, each row
+    standing for an equal part of the weight that is left.
     """
     sizes = list(range(1, n // 2 + 1))
     pairs = {s: math.comb(n, s) * (1 if 2 * s == n else 2) for s in sizes}
@@ -119,8 +125,8 @@ def _subsets(n: int, s: int) -> Coalitions:
 def regression(members: Coalitions, weights: Floats, values: Floats, empty: Floats, full: Floats) -> Floats:
     """Shapley values (n, K) of K games at once.
 
-    Minimises sum_m w_m (v_m - v_empty - sum of phi over members)^2 subject to sum of phi = v_full - v_empty, by Lagrange's
-    multiplier.
+    Minimises sum_m w_m (v_m - v_empty - sum of phi over members)^2 subject to sum of phi = v_full - v_empty, by
+    Lagrange's multiplier.
 
     Args:
         members: (M, n).

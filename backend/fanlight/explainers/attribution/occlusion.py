@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Occlusion(base.Explainer):
-    """Zeiler & Fergus, Visualizing and Understanding Convolutional Networks (ECCV 2014), section 4.2; on logits, and averaged over
-    the windows that cover a pixel."""
+    """Zeiler & Fergus, Visualizing and Understanding Convolutional Networks (ECCV 2014), section 4.2; on logits, and
+    averaged over the windows that cover a pixel."""
 
     name = "occlusion"
     title = "Occlusion"
@@ -62,8 +62,8 @@ class Occlusion(base.Explainer):
 
 
 def corners(size: tuple[int, int], window: int, stride: int) -> list[tuple[int, int]]:
-    """Top left corners (row, column) of the windows. The last of a line ends at the border, and no pixel is left out: a stride
-    larger than the window counts as the window."""
+    """Top left corners (row, column) of the windows. The last of a line ends at the border, and no pixel is left out:
+    a stride larger than the window counts as the window."""
     lines = []
     for n in size:
         last = max(n - window, 0)

@@ -27,10 +27,12 @@ class Random(base.Explainer):
     )
     misleads = "People see shapes in noise. If this map seems to make sense to you, be careful with the others too."
     paper = base.Paper(
-        "Hooker, Erhan, Kindermans & Kim: A Benchmark for Interpretability Methods in Deep Neural Networks. NeurIPS 2019",
+        "Hooker, Erhan, Kindermans & Kim: A Benchmark for Interpretability Methods in Deep Neural Networks. NeurIPS "
+        "2019",
         "https://arxiv.org/abs/1806.10758",
         "@inproceedings{hooker2019benchmark, title={A Benchmark for Interpretability Methods in Deep Neural Networks}, "
-        "author={Hooker, Sara and Erhan, Dumitru and Kindermans, Pieter-Jan and Kim, Been}, booktitle={NeurIPS}, year={2019}}",
+        "author={Hooker, Sara and Erhan, Dumitru and Kindermans, Pieter-Jan and Kim, Been}, booktitle={NeurIPS}, "
+        "year={2019}}",
     )
     accepts = "image-classifier"
     returns = ("image-map",)
@@ -45,7 +47,13 @@ class Random(base.Explainer):
     def cost(cls, params: Params, size: tuple[int, int]) -> int:  # noqa: ARG003 (the model is not asked)
         return 0
 
-    def run(self, model: ImageClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context) -> base.Run:  # noqa: ARG002
+    def run(
+        self,
+        model: ImageClassifier,
+        items: Sequence[base.Item],
+        params: Params,
+        ctx: base.Context,  # noqa: ARG002 (the model is not asked)
+    ) -> base.Run:
         import torch
 
         label = maps.squares(model.size, params.patch)

@@ -21,18 +21,23 @@ class Saliency(base.Explainer):
     family = "attribution"
     summary = "Where a tiny change of a pixel would change the answer most."
     reading = (
-        "Bright pixels are those to which the model reacts most strongly: a tiny change there moves the explained value most. "
+        "Bright pixels are those to which the model reacts most strongly: a tiny change there moves the explained "
+        "value most. "
         "It says how sensitive the model is, not whether a pixel speaks for or against the class."
     )
     misleads = (
-        "It looks only at the immediate neighbourhood of this picture: evidence that is already complete (saturated) has no slope and "
-        "stays dark. Edges and texture are bright for almost any class, so compare with the edge detector and with another class."
+        "It looks only at the immediate neighbourhood of this picture: evidence that is already complete (saturated) "
+        "has no slope and "
+        "stays dark. Edges and texture are bright for almost any class, so compare with the edge detector and with "
+        "another class."
     )
     paper = base.Paper(
         "Simonyan, Vedaldi & Zisserman: Deep Inside Convolutional Networks. ICLR Workshop 2014",
         "https://arxiv.org/abs/1312.6034",
-        "@inproceedings{simonyan2014deep, title={Deep Inside Convolutional Networks: Visualising Image Classification Models and "
-        "Saliency Maps}, author={Simonyan, Karen and Vedaldi, Andrea and Zisserman, Andrew}, booktitle={ICLR Workshop}, year={2014}}",
+        "@inproceedings{simonyan2014deep, title={Deep Inside Convolutional Networks: Visualising Image Classification"
+        " Models and "
+        "Saliency Maps}, author={Simonyan, Karen and Vedaldi, Andrea and Zisserman, Andrew}, booktitle={ICLR "
+        "Workshop}, year={2014}}",
     )
     accepts = "image-classifier"
     needs = frozenset({"gradients"})
@@ -42,7 +47,7 @@ class Saliency(base.Explainer):
     class Params(base.Params):
         channels: Literal["max", "sum"] = Field(
             "max",
-            description="How the magnitudes of red, green and blue become one value: the largest (as published) or their sum.",
+            description="How the magnitudes of red, green and blue become one: the largest (as published) or their sum.",
         )
 
     @classmethod
