@@ -1,4 +1,4 @@
-"""The compose file: its schema, and what it promises. Its commands run as plain processes in test_project_deployment.py."""
+"""The compose file: its schema and its promises. Its commands run as processes in test_project_deployment.py."""
 
 import re
 import subprocess

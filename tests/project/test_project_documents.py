@@ -103,3 +103,9 @@ def test_decisions_are_numbered_without_gaps_and_complete(root):
 
 def test_architecture_stays_a_map(root):
     assert len(read(root, "ARCHITECTURE.md").splitlines()) <= 150
+
+
+def test_documents_that_the_code_names_exist(root):
+    sources = [p for package in ("backend", "frontend", "models") for p in (root / package).rglob("*.py")]
+    named = {(page, p.name) for p in sources for page in re.findall(r"docs/[\w/-]+\.md", p.read_text())}
+    assert {(page, where) for page, where in named if not (root / page).exists()} == set()

@@ -12,38 +12,41 @@ import typer
 from fanlight.cli.output import part
 from fanlight.cli.serve import Host, Port, RootPath, configured
 from fanlight.client import AsyncClient
+from fanlight.errors import FanlightError
 from fanlight.settings import Settings
 
+Api = Annotated[str, typer.Option(envvar="FANLIGHT_URL", help="Address of the server that answers /api/v1.")]
 
-def pages(
-    api: Annotated[
-        str, typer.Option(envvar="FANLIGHT_URL", help="Address of the server that answers /api/v1.")
-    ] = "http://127.0.0.1:8321",
-    host: Host = None,
-    port: Port = None,
-    root_path: RootPath = None,
-) -> None:
+
+def pages(api: Api = "http://127.0.0.1:8321", host: Host = None, port: Port = None, root_path: RootPath = None) -> None:
     """Start the pages without an API.
 
     For a deployment of several services behind one proxy; needs neither torch nor a database.
     """
     settings = configured(host=host, port=port, root_path=root_path)
+    app = application(settings, api)
     part("uvicorn", "server").run(
-        application(settings, api),
-        host=settings.host,
-        port=settings.port,
-        log_level=settings.log_level,
-        access_log=False,
+        app, host=settings.host, port=settings.port, log_level=settings.log_level, access_log=False
     )
 
 
 def application(settings: Settings, api: str) -> Any:
-    """The pages behind the same gate as the API's."""
+    """The pages behind the same gate as the API: the same token, and cookies that both accept."""
+    if settings.token is None:
+        raise FanlightError(
+            "The pages need the access token of the server behind them.", code="no_token", hint="Set FANLIGHT_TOKEN."
+        )
+    gate, ui = part("fanlight.api.gate", "server"), part("fanlight_ui.app", "ui")
+    hosts = part("fanlight.app", "server").hosts(settings)
     server = part("fastapi", "server").FastAPI(title="Fanlight pages", openapi_url=None, docs_url=None, redoc_url=None)
 
     async def healthz() -> dict[str, str]:
         return {"state": "ok"}
 
     server.get("/healthz")(healthz)
-    part("fanlight_ui.app", "ui").create_pages(server, client=AsyncClient(api), prefix=settings.root_path)
-    return part("fanlight.api.gate", "server").Gate(server, settings)
+    dash = ui.create_pages(server, client=AsyncClient(api), prefix=settings.root_path)
+    policy = ui.csp(dash)
+    door = gate.Door(settings.token, prefix=settings.root_path, hosts=hosts, policy=lambda: policy)
+    server.add_middleware(part("fanlight_ui.compression", "ui").Compression)
+    server.add_middleware(gate.Gate, door=door)
+    return server

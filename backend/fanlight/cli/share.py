@@ -33,14 +33,16 @@ def create(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Make a link (the default), or write one file.
+    """Make a link (the default), or write one explanation as a file.
 
     What is shared is frozen: it shows the same when the explanation is changed or computed again.
     """
+    if html is not None and len(explanations) > 1:
+        raise typer.BadParameter("one file holds one explanation; name one ID", param_hint="--html")
     with connect(url, token) as client:
         if html is not None:
-            query = {"explanation": explanations}
-            html.write_bytes(client.send(Call("GET", "/exports/page.html", lambda r: r.content, params=query)))
+            page = Call("GET", f"/explanations/{explanations[0]}/export.html", lambda r: r.content)
+            html.write_bytes(client.send(page))
             return emit({"file": str(html)}) if as_json else say(f"Wrote {html}")
         made = client.share(explanations, expires_in_days=days)
     if as_json:
