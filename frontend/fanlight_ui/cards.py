@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dash import dcc, html
 from dash.development.base_component import Component
 
+from fanlight.drawing.number import percent
 from fanlight.wire import Explanation
 from fanlight_ui import session
 from fanlight_ui.pictures import lazy
@@ -28,7 +29,7 @@ def card(e: Explanation) -> Component:
                 [
                     html.H3(dcc.Link(name(e), href=session.href(f"/e/{e.id}"))),
                     html.Span(probability(e), className="p"),
-                    html.P(f"{e.explainer_title} · {e.model_name}", className="secondary"),
+                    html.P(f"{e.explainer_title} · {e.model_name}", className="quiet"),
                     html.Div(badge(e), className="badges"),
                 ],
                 className="words",
@@ -54,12 +55,10 @@ def probability(e: Explanation) -> str:
     """Of the class in question: without decimals, because a card is for recognising, not for measuring."""
     wanted = (e.target or {}).get("class")
     p = next((p.probability for p in e.prediction if p.index == wanted), None)
-    if p is None:
-        return ""
-    return "> 99 %" if 0.995 <= p < 1 else "< 1 %" if 0 < p < 0.005 else f"{100 * p:.0f} %"
+    return "" if p is None else percent(p)
 
 
 def badge(e: Explanation) -> Component:
     if e.state != "succeeded":
-        return html.Span(UNFINISHED[e.state], className="badge")
+        return html.Span(UNFINISHED[e.state], className="trust")
     return trust.badge(e.trust)

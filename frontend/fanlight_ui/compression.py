@@ -15,7 +15,7 @@ MINIMUM = 1000  # bytes; below it the headers cost more than is won
 Message = dict[str, Any]
 
 
-class StaticCompression:
+class Compression:
     """ASGI middleware. Paths are those that Dash sees, without a prefix."""
 
     def __init__(self, app: Any):

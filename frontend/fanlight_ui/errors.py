@@ -7,12 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import dash_mantine_components as dmc
 import httpx
-from dash import html, set_props
+from dash import dcc, html, set_props
 from dash.development.base_component import Component
 
 from fanlight.errors import FanlightError
+from fanlight_ui import session
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,12 @@ def notice(error: Exception | Any, *, title: str = "That did not work") -> Compo
     """An alert in the page. `error`: an exception, or a `wire.ErrorBody`."""
     shown = as_fanlight(error) if isinstance(error, Exception) else error
     allowed = shown.allowed
-    lines: list[Component] = [html.P(shown.message)]
+    lines: list[Component] = [html.Strong(title), html.P(shown.message)]
     if isinstance(allowed, list) and allowed:
         lines.append(html.P(["Allowed: ", ", ".join(str(a) for a in allowed), "."]))
     if shown.hint:
-        lines.append(html.P(shown.hint, className="hint"))
-    return dmc.Alert(lines, title=title, color="red", variant="light", className="notice", **{"data-code": shown.code})
+        lines.append(html.P(shown.hint))
+    return html.Div(lines, className="notice", role="alert", **{"data-code": shown.code})
 
 
 def toast(message: str, *, kind: str = "info", title: str | None = None) -> None:
@@ -61,6 +61,8 @@ def page(layout: Callable[..., Awaitable[Component]]) -> Callable[..., Awaitable
             return await layout(*args, **query)
         except Exception as e:
             error = as_fanlight(e)
-            return html.Main([notice(error, title="Not found" if error.status == 404 else "That did not work")], className="page narrow")
+            told = notice(error, title="Not found" if error.status == 404 else "That did not work")
+            home = dcc.Link("Open the gallery", href=session.href("/"), className="button")
+            return html.Main([told, home], className="page narrow")
 
     return shown

@@ -23,7 +23,7 @@ async def empty() -> Component:
             html.H1("Why does a model say what it says?"),
             html.P(words, className="lead"),
             html.Div(cards, className="cards examples", **{"data-walk": "examples"}) if cards else None,
-            html.P(id="example-state", role="status", className="secondary"),
+            html.P(id="example-state", role="status", className="quiet"),
             dcc.Link("Explain something of mine", href=session.href("/explain"), className="button primary"),
         ],
         className="page welcome",
@@ -56,7 +56,7 @@ def example(sample: Sample, model: Model, explainer: ExplainerInfo) -> Component
             html.Div(
                 [
                     html.H2(html.Button(f"Why “{sample.label or sample.name}”?", id=asked, className="link")),
-                    html.P(f"{explainer.title} · {model.name}", className="secondary"),
+                    html.P(f"{explainer.title} · {model.name}", className="quiet"),
                     html.P(explainer.summary),
                 ],
                 className="words",

@@ -12,14 +12,15 @@ from fanlight.wire import Explanation, Facet, Page
 from fanlight_ui import session
 from fanlight_ui.query import FILTERS, SORTS, Query
 
+MINE = Facet(value="me", label="mine", count=-1)
 SHOWN = 6
 """Values of a filter before "more"."""
 
 
-def panel(query: Query, facets: Mapping[str, Sequence[Facet]], principal: str) -> Component:
+def panel(query: Query, facets: Mapping[str, Sequence[Facet]]) -> Component:
     """The filters beside the list; on a narrow page folded away behind their name."""
     groups = [group(query, name, facets.get(name, ())) for name in FILTERS]
-    owner = group(query, "owner", [Facet(value=principal, label="mine", count=-1)], "Owner")
+    owner = group(query, "owner", [MINE], "Owner")
     shown = [g for g in [*groups, owner] if g is not None]
     active = len(query.filters)
     title = f"Filters · {active} set" if active else "Filters"
@@ -54,17 +55,17 @@ def item(query: Query, name: str, facet: Facet, chosen: bool) -> Component:
     return html.Li(link, className="chosen" if chosen else None)
 
 
-def head(query: Query, found: Page[Explanation], stored: int) -> Component:
+def head(query: Query, found: Page[Explanation], facets: Mapping[str, Sequence[Facet]], stored: int) -> Component:
     """Title, how many, what narrows it, order and view."""
     count = f"{found.total:,}{'+' if found.total_is_floor else ''}"
     of = f"{count} of {stored:,}" if query.filters else count
-    labels = {(name, f.value): f.label for name, values in found.facets.items() for f in values}
+    labels = {(name, f.value): f.label for name, values in facets.items() for f in values}
     chips = [chip(query, name, labels.get((name, value), value)) for name, value in query.filters.items()]
     other = "table" if query.view == "cards" else "cards"
     return html.Div(
         [
             html.H1("Explanations"),
-            html.Span(of, className="secondary num"),
+            html.Span(of, className="quiet num"),
             *chips,
             html.Div(
                 [

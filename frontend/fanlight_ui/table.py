@@ -9,23 +9,24 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from fanlight.client import calls
-from fanlight.wire import Explanation
+from fanlight.drawing.number import percent
+from fanlight.drawing.trust import score
+from fanlight.wire import Explanation, Trust
 from fanlight_ui import cards, session
 from fanlight_ui.query import Query
-from fanlight_ui.views.numbers import percent, score, when
+from fanlight_ui.views.numbers import when
 
 BLOCK = 60
 
 COLUMNS: list[dict[str, Any]] = [
-    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 180, "flex": 2},
-    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 120},
-    {"field": "method", "headerName": "Method", "minWidth": 160, "flex": 1},
-    {"field": "model", "headerName": "Model", "minWidth": 150, "flex": 1},
-    {"field": "faithfulness", "headerName": "Faithfulness", "type": "rightAligned", "width": 130},
-    {"field": "trust", "headerName": "Trust", "width": 160},
-    {"field": "outcome", "headerName": "Outcome", "width": 110},
-    {"field": "input", "headerName": "Input", "minWidth": 150, "flex": 1},
-    {"field": "stored", "headerName": "Stored", "width": 160},
+    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 160, "flex": 2},
+    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 118},
+    {"field": "method", "headerName": "Method", "minWidth": 180, "flex": 1},
+    {"field": "model", "headerName": "Model", "minWidth": 176, "flex": 1},
+    {"field": "faithfulness", "headerName": "Faithfulness", "width": 172},
+    {"field": "outcome", "headerName": "Outcome", "width": 104},
+    {"field": "stored", "headerName": "Stored", "width": 172},
+    {"field": "input", "headerName": "Input", "minWidth": 130, "flex": 1},
 ]
 
 
@@ -67,18 +68,23 @@ async def block(request: dict[str, Any], query: Query, cursors: dict[str, str]) 
 def row(e: Explanation) -> dict[str, Any]:
     top = (e.target or {}).get("class")
     p = next((p.probability for p in e.prediction if p.index == top), None)
-    trust = e.trust
-    words = {True: "above the floor", False: "not above", None: trust.state}
     return {
         "id": e.id,
         "href": session.href(f"/e/{e.id}"),
         "name": cards.name(e),
-        "probability": "" if p is None else percent(p),
+        "probability": "" if p is None else percent(p, 1),
         "method": e.explainer_title,
         "model": e.model_name,
-        "faithfulness": "" if trust.faithfulness is None else score(trust.faithfulness),
-        "trust": words[trust.above_floor],
+        "faithfulness": faithfulness(e.trust),
         "outcome": e.outcome or "",
         "input": e.input_name,
         "stored": when(e.created),
     }
+
+
+def faithfulness(trust: Trust) -> str:
+    """The score with the mark of the cards' badges, and words where it is not above the floor."""
+    if trust.faithfulness is None:
+        return "◌ being measured" if trust.state in ("pending", "running") else "○ not measured"
+    number = score(trust.faithfulness)
+    return f"● {number}" if trust.above_floor else f"◐ {number} not above"

@@ -22,7 +22,7 @@ def tour() -> Component:
             html.Ol(steps),
             html.Div(
                 [
-                    html.Span(f"1 of {len(STEPS)}", className="secondary num", id="tour-place"),
+                    html.Span(f"1 of {len(STEPS)}", className="quiet num", id="tour-place"),
                     html.Button("No, thanks", id="tour-dismiss", className="plain"),
                     html.Button("Next", id="tour-next", className="button primary"),
                 ],

@@ -49,7 +49,7 @@ def build(store: fake_api.Store, prefix: str) -> tuple[Any, Any]:
     """The ASGI application and the Dash one in it."""
     from fanlight.client import AsyncClient
     from fanlight_ui.app import create_pages, csp
-    from fanlight_ui.compression import StaticCompression
+    from fanlight_ui.compression import Compression
 
     app = fake_api.create(store)
     pages = create_pages(app, client=AsyncClient(transport=httpx.ASGITransport(app)), prefix=prefix)
@@ -60,7 +60,7 @@ def build(store: fake_api.Store, prefix: str) -> tuple[Any, Any]:
         answer.headers["Content-Security-Policy"] = csp(pages)
         return answer
 
-    return Below(StaticCompression(app), prefix) if prefix else StaticCompression(app), pages
+    return Below(Compression(app), prefix) if prefix else Compression(app), pages
 
 
 def serve(store: fake_api.Store, prefix: str = "") -> Iterator[Site]:

@@ -269,7 +269,9 @@ def create(store: Store) -> FastAPI:
         ]  # fmt: skip
         every = [s for s in every if q.lower() in (s.name + " " + (s.label or "")).lower()]
         at = int(cursor)
-        return wire.Page(items=every[at : at + limit], next_cursor=str(at + limit) if at + limit < len(every) else None, total=len(every))
+        labels = [wire.Facet(value=n, label=n, count=10) for n, _ in PHOTOS.values()]
+        following = str(at + limit) if at + limit < len(every) else None
+        return wire.Page(items=every[at : at + limit], next_cursor=following, total=len(every), facets={"label": labels})
 
     @app.get(f"{api}/inputs/{{id}}/thumbnail.png")
     async def thumbnail(id: str) -> Response:
@@ -299,7 +301,7 @@ def create(store: Store) -> FastAPI:
             items.reverse()
         at, limit = int(asked.get("cursor", 0)), int(asked.get("limit", 24))
         following = str(at + limit) if at + limit < len(items) else None
-        return wire.Page(items=items[at : at + limit], next_cursor=following, total=len(items), facets=facets(items))
+        return wire.Page(items=items[at : at + limit], next_cursor=following, total=len(items), facets={} if at else facets(items))
 
     @app.post(f"{api}/explanations")
     async def explain(body: wire.ExplanationRequest) -> wire.Explanation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import dash
@@ -17,6 +19,7 @@ from fanlight_ui.pictures import lazy
 dash.register_page(__name__, path="/data", title="Data · Fanlight")
 
 LIMIT = 60
+SHOWN = 12
 NONE = "No data set is registered. Name picture folders in FANLIGHT_DATASETS (name=folder, separated by commas)."
 
 
@@ -29,29 +32,41 @@ async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: A
     shown = next((d for d in datasets if d.id == dataset), None) if dataset else datasets[0]
     if shown is None:
         raise unknown("dataset", dataset, [d.id for d in datasets])
-    page = await session.ask(calls.samples(shown.id, cursor=cursor or None, limit=LIMIT, q=q or None))
+    page, first = await asyncio.gather(
+        session.ask(calls.samples(shown.id, cursor=cursor or None, limit=LIMIT, q=q or None)),
+        session.ask(calls.samples(shown.id, limit=1)),
+    )
     main = html.Main([head, about(shown), search(shown, q, page), samples(page), pager(shown, q, cursor, page)])
-    return html.Div([chooser(datasets, shown), main], className="page gallery")
+    labels = [(f.label, f.count, session.href("/data", dataset=shown.id, q=None if q == f.value else f.value), q == f.value) for f in first.facets.get("label", [])]
+    sets = [(d.name, d.count, session.href("/data", dataset=d.id), d is shown) for d in datasets]
+    aside = [choice("Data sets", sets), choice("Labels", labels) if labels else None]
+    return html.Div([html.Aside(aside, className="filters", **{"aria-label": "Data sets and labels"}), main], className="page gallery")
 
 
-def chooser(datasets: list[Dataset], shown: Dataset) -> Component:
+def choice(title: str, entries: Sequence[tuple[str, int, str, bool]]) -> Component:
+    """A list of (name, how many, address, chosen); what is beyond a dozen is folded away."""
     items = [
         html.Li(
             dcc.Link(
-                [html.Span("✓" if d is shown else "", className="tick", **{"aria-hidden": "true"}), html.Span(d.name, className="label"), html.Span(f"{d.count:,}", className="count")],
-                href=session.href("/data", dataset=d.id),
+                [
+                    html.Span("✓" if chosen else "", className="tick", **{"aria-hidden": "true"}),
+                    html.Span(name, className="label"),
+                    html.Span(f"{count:,}", className="count"),
+                ],
+                href=href,
             ),
-            className="chosen" if d is shown else None,
+            className="chosen" if chosen else None,
         )
-        for d in datasets
+        for name, count, href, chosen in sorted(entries, key=lambda e: not e[3])
     ]
-    return html.Aside(html.Section([html.H2("Data sets"), html.Ul(items)]), className="filters", **{"aria-label": "Data sets"})
+    rest = html.Details([html.Summary("more …"), html.Ul(items[SHOWN:])], className="more") if len(items) > SHOWN else None
+    return html.Section([html.H2(title), html.Ul(items[:SHOWN]), rest])
 
 
 def about(d: Dataset) -> Component:
     unreadable = f"{d.unreadable:,} unreadable" if d.unreadable else None
     facts = " · ".join(filter(None, [f"{d.count:,} pictures", unreadable, f"version {d.version}", d.terms]))
-    return html.Div([html.H2(d.name), html.P(d.description), html.P(facts, className="secondary num")], className="intro")
+    return html.Div([html.H2(d.name), html.P(d.description), html.P(facts, className="quiet num")], className="intro")
 
 
 def search(d: Dataset, q: str, page: Page[Sample]) -> Component:
@@ -62,7 +77,7 @@ def search(d: Dataset, q: str, page: Page[Sample]) -> Component:
             html.Label("Search by name or label", htmlFor="sample-q", className="sr"),
             dcc.Input(id="sample-q", name="q", type="search", value=q, placeholder="Search by name or label", autoComplete="off"),
             html.Button("Search", type="submit", className="button"),
-            html.Span(found, className="secondary num", role="status"),
+            html.Span(found, className="quiet num", role="status"),
         ],
         action=session.href("/data"),
         method="GET",

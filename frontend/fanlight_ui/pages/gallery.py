@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
+from fanlight.wire import Explanation, Page
 from fanlight_ui import errors, examples, filters, session
 from fanlight_ui.cards import grid
 from fanlight_ui.query import Query
@@ -24,9 +25,8 @@ LIMIT = 36
 @errors.page
 async def layout(**address: Any) -> Component:
     query = Query.of(address)
-    found, system = await asyncio.gather(
-        session.ask(calls.explanations(**query.asked(LIMIT if query.view == "cards" else 1))), session.ask(calls.system())
-    )
+    found, first, system = await asyncio.gather(list_page(query), first_page(query), session.ask(calls.system()))
+    facets = (first or found).facets
     if not found.total and not query.filters:
         return await examples.empty()
     if not found.total:
@@ -35,9 +35,18 @@ async def layout(**address: Any) -> Component:
         content = table(query)
     else:
         content = html.Div([grid(found.items), filters.pager(query, found)])
-    aside = filters.panel(query, found.facets, system.principal)
-    main = html.Main([filters.head(query, found, system.explanations), content])
-    return html.Div([aside, main], className="page gallery")
+    main = html.Main([filters.head(query, found, facets, system.explanations), content])
+    return html.Div([filters.panel(query, facets), main], className="page gallery")
+
+
+async def list_page(query: Query) -> Page[Explanation]:
+    """The page of cards; the table asks for its rows itself."""
+    return await session.ask(calls.explanations(**query.asked(LIMIT if query.view == "cards" else 1)))
+
+
+async def first_page(query: Query) -> Page[Explanation] | None:
+    """On a later page: the first one, because the counts of the whole list are given with it only."""
+    return await session.ask(calls.explanations(**query.filters, limit=1)) if "cursor" in query.given else None
 
 
 @dash.callback(

@@ -41,15 +41,18 @@ async def listing() -> list[Component]:
 def row(j: Job) -> Component:
     """One job. Its bar and words are moved by `assets/jobs.js` while it runs."""
     link = dcc.Link(j.title or f"Explanation {j.explanation}", href=session.href(f"/e/{j.explanation}")) if j.mine or j.state == "succeeded" else j.title
-    parts: list[Any] = [html.Div([html.Strong(link), html.Span("trust", className="tag") if j.kind == "trust" else None], className="row")]
+    head: list[Any] = [html.Strong(link)]
+    if j.kind == "trust":
+        head.append(html.Span("trust", className="tag"))
+    if j.mine and j.state not in TERMINAL:
+        head.append(html.Button(["Cancel", html.Span(f" {j.title}", className="sr")], id={"type": "cancel", "job": j.id}, className="button small"))
+    parts: list[Any] = [html.Div(head, className="row")]
     if j.state not in TERMINAL:
         bar = html.Progress(id={"type": "job-bar", "job": j.id}, value=str(round(j.progress, 4)), max="1", **{"aria-label": "Progress"})
         parts.append(bar)
-    parts.append(html.P(state_words(j), id={"type": "job-words", "job": j.id}, className="secondary num"))
+    parts.append(html.P(state_words(j), id={"type": "job-words", "job": j.id}, className="quiet num"))
     if j.error is not None:
         parts.append(html.P([j.error.message, f" {j.error.hint}" if j.error.hint else ""], className="wrong"))
-    if j.mine and j.state not in TERMINAL:
-        parts.append(html.Button(["Cancel", html.Span(f" {j.title}", className="sr")], id={"type": "cancel", "job": j.id}, className="button small"))
     return html.Li(parts, className=f"card pad job {j.state}")
 
 

@@ -17,7 +17,7 @@ from fanlight_ui.views.numbers import short
 
 dash.register_page(__name__, path_template="/models/<model_id>", title="Model · Fanlight")
 
-SHOWN = 60
+SHOWN = 36
 """Classes listed at a time."""
 
 
@@ -74,7 +74,7 @@ def methods(m: Model, known: Mapping[str, ExplainerInfo]) -> Component:
             html.Li(
                 [
                     html.Span("✓" if a.available else "–", className="tick", **{"aria-hidden": "true"}),
-                    html.Div([html.Strong([link, html.Span("" if a.available else " does not fit", className="secondary")]), html.P(said, className="secondary")]),
+                    html.Div([html.Strong([link, html.Span("" if a.available else " does not fit", className="quiet")]), html.P(said, className="quiet")]),
                 ]
             )
         )
@@ -100,10 +100,10 @@ def listing(names: list[str], q: str) -> list[Component]:
     """Classes whose name or number fits `q`, at most SHOWN of them."""
     q = q.strip().lower()
     fits = [(i, name) for i, name in enumerate(names) if q in name.lower() or q == str(i)]
-    rows = [html.Li([html.Span(str(i), className="secondary num"), name]) for i, name in fits[:SHOWN]]
+    rows = [html.Li([html.Span(str(i), className="quiet num"), name]) for i, name in fits[:SHOWN]]
     more = len(fits) - len(rows)
     note = "No class fits." if not fits else f"and {more:,} more: search to narrow them" if more else ""
-    return [html.Ul(rows, className="classes"), html.P(note, className="secondary") if note else html.Span()]
+    return [html.Ul(rows, className="classes"), html.P(note, className="quiet") if note else html.Span()]
 
 
 def about(m: Model) -> Component | None:

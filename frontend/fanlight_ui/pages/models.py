@@ -29,8 +29,8 @@ def card(m: Model) -> Component:
         [
             html.H2(dcc.Link(m.name, href=session.href(f"/models/{m.id}"))),
             html.P(m.description),
-            html.P(facts(m), className="secondary num"),
-            html.P(f"{fits} of {len(m.explainers)} methods fit", className="secondary num"),
+            html.P(facts(m), className="quiet num"),
+            html.P(f"{fits} of {len(m.explainers)} methods fit", className="quiet num"),
         ],
         className="card pad item",
         **{"data-item": m.id},

@@ -34,7 +34,7 @@ def appearance() -> Component:
     """`assets/shell.js` marks the chosen one and keeps it in this browser."""
     buttons = [html.Button(words, className="pill", **{"data-scheme": value, "aria-pressed": "false"}) for value, words in SCHEMES]
     return html.Section(
-        [html.H2("Light and dark"), html.Div(buttons, className="row", role="group", **{"aria-label": "Light and dark"}), html.P("Kept in this browser.", className="secondary")],
+        [html.H2("Light and dark"), html.Div(buttons, className="row", role="group", **{"aria-label": "Light and dark"}), html.P("Kept in this browser.", className="quiet")],
         className="card pad",
     )
 

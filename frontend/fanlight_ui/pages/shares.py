@@ -23,7 +23,7 @@ NONE = "Nothing is shared. Open an explanation and choose Share: whoever has the
 
 @errors.page
 async def layout(**_address: Any) -> Component:
-    note = html.P("A link is shown once, when it is made: only its fingerprint is kept. Lost one? Make another and revoke this.", className="secondary")
+    note = html.P("A link is shown once, when it is made: only its fingerprint is kept. Lost one? Make another and revoke this.", className="quiet")
     return html.Main([html.Div(html.H1("Shares"), className="head"), note, html.Div(await listing(), id="shares"), confirmation()], className="page narrow")
 
 
@@ -63,18 +63,24 @@ def name(s: Share) -> str:
     return s.title or (f"{len(s.explanations)} explanations" if len(s.explanations) > 1 else f"Explanation {s.explanations[0]}")
 
 
+def shown(s: Share) -> list[Any]:
+    """Its name, leading to what it shows; several explanations are numbered."""
+    if len(s.explanations) == 1:
+        return [dcc.Link(name(s), href=session.href(f"/e/{s.explanations[0]}"))]
+    links = [dcc.Link(str(i), href=session.href(f"/e/{id}")) for i, id in enumerate(s.explanations, 1)]
+    return [name(s), ": ", *[part for link in links for part in (link, " ")]]
+
+
 def row(s: Share) -> Component:
     state = status(s)
     until = {"live": f"until {when(s.expires)}", "revoked": f"revoked {when(s.revoked or 0)}", "expired": f"expired {when(s.expires)}"}[state]
-    links = [dcc.Link(id, href=session.href(f"/e/{id}")) for id in s.explanations]
-    what = [item for link in links for item in (", ", link)][1:]
-    parts: list[Any] = [
-        html.Div([html.Strong(name(s)), html.Span(state, className=f"tag {state}")], className="row"),
-        html.P(["Shows ", *what], className="secondary"),
-        html.P(f"made {when(s.created)} · {until} · {s.views:,} {'view' if s.views == 1 else 'views'}", className="secondary num"),
-    ]
+    head: list[Any] = [html.Strong(shown(s)), html.Span(state, className=f"tag {state}")]
     if state == "live":
-        parts.append(html.Button(["Revoke", html.Span(f" {name(s)}", className="sr")], id={"type": "revoke", "share": s.id}, className="button small"))
+        head.append(html.Button(["Revoke", html.Span(f" {name(s)}", className="sr")], id={"type": "revoke", "share": s.id}, className="button small"))
+    parts = [
+        html.Div(head, className="row"),
+        html.P(f"made {when(s.created)} · {until} · {s.views:,} {'view' if s.views == 1 else 'views'}", className="quiet num"),
+    ]
     return html.Li(parts, className=f"card pad job {state}")
 
 
