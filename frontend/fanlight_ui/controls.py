@@ -59,7 +59,11 @@ class Field:
         """A step that a person would choose: 1 for whole numbers, else a hundredth of the range rounded down to a power of ten."""
         if self.kind == "integer":
             return 1
-        scale = self.hi - self.lo if self.hi is not None and self.lo is not None and self.hi > self.lo else abs(self.default or 1.0)
+        scale = (
+            self.hi - self.lo
+            if self.hi is not None and self.lo is not None and self.hi > self.lo
+            else abs(self.default or 1.0)
+        )
         return float(10.0 ** math.floor(math.log10(scale / 50)))
 
 
@@ -84,7 +88,9 @@ def _resolve(spec: Schema, root: Schema) -> dict[str, Any]:
 def _field(name: str, spec: Schema) -> Field:
     said = spec.get("type", "string")
     choices = tuple(spec["enum"]) if "enum" in spec else (spec["const"],) if "const" in spec else ()
-    kind: Any = "choice" if choices else {"integer": "integer", "number": "number", "boolean": "switch"}.get(said, "text")
+    kind: Any = (
+        "choice" if choices else {"integer": "integer", "number": "number", "boolean": "switch"}.get(said, "text")
+    )
     lo, hi = spec.get("minimum"), spec.get("maximum")
     above, below = spec.get("exclusiveMinimum"), spec.get("exclusiveMaximum")
     whole = kind == "integer"
@@ -112,8 +118,10 @@ def form(schema: Schema, scope: str, values: Mapping[str, Any] | None = None) ->
     """A labelled control per parameter, showing `values` where given and the default elsewhere."""
     known = fields(schema)
     if not known:
-        return html.P("This method has no parameters.", className="secondary")
-    return html.Div([_control(f, control_id(scope, f), (values or {}).get(f.name, f.default)) for f in known], className="params")
+        return html.P("This method has no parameters.", className="quiet")
+    return html.Div(
+        [_control(f, control_id(scope, f), (values or {}).get(f.name, f.default)) for f in known], className="params"
+    )
 
 
 def _control(f: Field, id: dict[str, str], value: Any) -> Component:
@@ -123,7 +131,10 @@ def _control(f: Field, id: dict[str, str], value: Any) -> Component:
         return dmc.Switch(**common, checked=bool(value))
     if f.kind == "choice":
         return dmc.Select(
-            **common, data=[{"value": _spell(c), "label": _spell(c).replace("_", " ")} for c in f.choices], value=_spell(value), allowDeselect=False
+            **common,
+            data=[{"value": _spell(c), "label": _spell(c).replace("_", " ")} for c in f.choices],
+            value=_spell(value),
+            allowDeselect=False,
         )
     if f.kind == "text":
         return dmc.TextInput(**common, value="" if value is None else str(value))
@@ -135,7 +146,7 @@ def _control(f: Field, id: dict[str, str], value: Any) -> Component:
         step=f.step,
         allowDecimal=f.kind == "number",
         clampBehavior="none",
-        suffix=f" {f.unit}" if f.unit else None,
+        suffix=f" {f.unit}" if f.unit else "",
         inputProps={"inputMode": "decimal"},
     )
 

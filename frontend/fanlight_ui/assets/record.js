@@ -41,11 +41,44 @@
     setTimeout(() => { button.textContent = label; }, 2000);
   });
 
-  // Previous and next in the list that the explanation was opened from.
+  // Previous and next in the list that the explanation was opened from: a list with data-walk leaves its addresses here.
+  const KEY = "fanlight-walk";
+  document.addEventListener("click", (e) => {
+    const list = e.target.closest?.("a")?.closest("[data-walk]");
+    if (!list) return;
+    const all = [...list.querySelectorAll("a[href*='/e/']")].map((a) => a.getAttribute("href"));
+    try { sessionStorage.setItem(KEY, JSON.stringify([...new Set(all)])); } catch { /* then there is no previous and next */ }
+  }, true);
+  function neighbours() {
+    let all = [];
+    try { all = JSON.parse(sessionStorage.getItem(KEY)) ?? []; } catch { /* nothing was kept */ }
+    const here = all.indexOf(location.pathname);
+    for (const [name, at] of [["previous", here - 1], ["next", here + 1]]) {
+      const link = document.querySelector(`a[data-go=${name}]`);
+      if (!link) continue;
+      link.hidden = here < 0 || !all[at];
+      if (!link.hidden) link.setAttribute("href", all[at]);
+    }
+  }
+  document.addEventListener("click", (e) => {
+    const link = e.target.closest?.("a[data-go]");
+    if (!link || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    window.fanlight.go(link.getAttribute("href"));
+  });
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, textarea, select, [role=slider], [role=dialog], [role=combobox], .map")) return;
     const name = { ArrowLeft: "previous", k: "previous", ArrowRight: "next", j: "next" }[e.key];
     const link = name && document.querySelector(`a[data-go=${name}]`);
     if (link) { e.preventDefault(); link.click(); }
+  });
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    record: {
+      nudge: (event, id) => (event && event.explanation === id ? { ...event } : dash_clientside.no_update),
+      watch: (shown) => !(["queued", "running"].includes(shown?.state) || (shown?.state === "succeeded" && ["pending", "running"].includes(shown.trust))),
+      neighbours: () => { setTimeout(neighbours); },
+      live: (chosen) => (chosen === null || chosen === undefined ? null : { class: chosen, seq: Date.now() }),
+    },
   });
 })();

@@ -1,8 +1,21 @@
-// Pictures come in by button, drop, paste or camera and go to the API at once. Elements: [data-upload] holds
-// data-into (id of the store that gets the answer), data-preview (id of the image), an input[type=file], a [data-upload-status].
+// Pictures come in by button, drop, paste or camera and go to the API at once. Elements: [data-upload] holds data-into (id of the
+// store that gets the answer), data-preview (id of the image) and a [data-upload-status]; [data-upload-pick] is a button.
 (() => {
   const zone = () => document.querySelector("[data-upload]");
   let running = null;
+
+  // Dash has no file input; these two stand outside of what it draws.
+  const inputs = Object.fromEntries(["file", "camera"].map((name) => {
+    const input = Object.assign(document.createElement("input"), { type: "file", accept: "image/*", hidden: true, id: `upload-${name}` });
+    if (name === "camera") input.setAttribute("capture", "environment");
+    input.setAttribute("aria-label", name === "camera" ? "Take a picture" : "Choose a picture");
+    input.addEventListener("change", () => {
+      if (zone() && input.files.length) send(input.files[0]);
+      input.value = ""; // so that the same file can be chosen again
+    });
+    document.body.append(input);
+    return [name, input];
+  }));
 
   function say(text, bad = false) {
     const out = zone()?.querySelector("[data-upload-status]");
@@ -42,20 +55,14 @@
     request.send(body);
   }
 
-  const picture = (list) => [...(list ?? [])].find((f) => f.size !== undefined);
+  const first = (list) => list?.[0];
 
-  document.addEventListener("change", (e) => {
-    if (e.target.matches?.("[data-upload] input[type=file]") && picture(e.target.files)) {
-      send(picture(e.target.files));
-      e.target.value = ""; // so that the same file can be chosen again
-    }
-  });
   document.addEventListener("click", (e) => {
     const button = e.target.closest?.("[data-upload-pick]");
-    if (button) zone()?.querySelector(`input[data-source=${button.dataset.uploadPick}]`)?.click();
+    if (button) inputs[button.dataset.uploadPick].click();
   });
   document.addEventListener("paste", (e) => {
-    const file = picture(e.clipboardData?.files);
+    const file = first(e.clipboardData?.files);
     if (zone() && file) { e.preventDefault(); send(file); }
   });
   for (const kind of ["dragover", "drop", "dragleave"]) {
@@ -64,7 +71,7 @@
       if (!at || (kind !== "dragleave" && ![...(e.dataTransfer?.types ?? [])].includes("Files"))) return;
       if (kind !== "dragleave") e.preventDefault(); // anywhere on the page, or the browser would leave it to show the file
       at.classList.toggle("over", kind === "dragover");
-      if (kind === "drop" && picture(e.dataTransfer.files)) send(picture(e.dataTransfer.files));
+      if (kind === "drop" && first(e.dataTransfer.files)) send(first(e.dataTransfer.files));
     });
   }
 })();

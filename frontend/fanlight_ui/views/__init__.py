@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dash.development.base_component import Component
-from fanlight_ui.views import curves, image_map, region_scores
-from fanlight_ui.views.base import Scene, View
 
 from fanlight.wire import ArtifactRef
+from fanlight_ui.views import curves, image_map, region_scores
+from fanlight_ui.views.base import Scene, View
 
 VIEWS: dict[str, View] = {"image-map": image_map.view, "region-scores": region_scores.view, "curves": curves.view}
 

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 
 from dash import html
 from dash.development.base_component import Component
-from fanlight_ui.session import href, src
-from fanlight_ui.views.numbers import digits, signed
 
 from fanlight.wire import ArtifactRef, Explanation
+from fanlight_ui.session import href, src
+from fanlight_ui.views.numbers import digits, signed
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ def over_picture(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Com
         html.Span(className="cross", **{"aria-hidden": "true"}),
         html.Span(className="pixel", **{"aria-hidden": "true"}),
     ]
-    return html.Div(layers, className="map", style={"aspectRatio": f"{box[2] - box[0]:g} / {box[3] - box[1]:g}"}, **data)
+    return html.Div(
+        layers, className="map", style={"aspectRatio": f"{box[2] - box[0]:g} / {box[3] - box[1]:g}"}, **data
+    )
 
 
 def hidden_regions(edits: Sequence[Mapping[str, Any]]) -> list[Sequence[float]]:
@@ -120,7 +122,11 @@ def scale_parts(legend: Mapping[str, Any]) -> list[Component]:
     lo, hi = number(legend["lo"], 2), number(legend["hi"], 2)
     return [
         html.Span(f"{legend.get('lo_label', '')} {lo}".strip(), className="end lo"),
-        html.Span(className="colours", style={"backgroundImage": f"linear-gradient(to right, {', '.join(legend['stops'])})"}, **{"aria-hidden": "true"}),
+        html.Span(
+            className="colours",
+            style={"backgroundImage": f"linear-gradient(to right, {', '.join(legend['stops'])})"},
+            **{"aria-hidden": "true"},
+        ),
         html.Span(f"{hi} {legend.get('hi_label', '')}".strip(), className="end hi"),
         html.Span(legend.get("unit", ""), className="unit"),
     ]
@@ -134,7 +140,9 @@ def table(told: Mapping[str, Any], title: str = "Regions as a table") -> Compone
         return None
     head = html.Thead(html.Tr([html.Th(c, scope="col") for c in shown["columns"]]))
     body = html.Tbody([html.Tr([html.Td(_cell(v)) for v in row]) for row in rows])
-    return html.Details([html.Summary(title), html.Div(html.Table([head, body]), className="table")], className="disclosure")
+    return html.Details(
+        [html.Summary(title), html.Div(html.Table([head, body]), className="table")], className="disclosure"
+    )
 
 
 def _cell(value: Any) -> str:

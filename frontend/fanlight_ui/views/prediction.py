@@ -6,26 +6,32 @@ from collections.abc import Sequence
 
 from dash import html
 from dash.development.base_component import Component
-from fanlight_ui.views.numbers import percent
 
 from fanlight.wire import Prediction
+from fanlight_ui.views.numbers import percent
 
 
-def bars(prediction: Sequence[Prediction], *, explained: int | None = None, before: Sequence[Prediction] | None = None) -> Component:
+def bars(
+    prediction: Sequence[Prediction], *, explained: int | None = None, before: Sequence[Prediction] | None = None
+) -> Component:
     """Rows of name, bar and probability. `explained`: the class in question, set in bold. `before`: drawn as an outline and told as a change."""
     if not prediction:
-        return html.P("The prediction is stored together with the explanation.", className="secondary")
+        return html.P("The prediction is stored together with the explanation.", className="quiet")
     was = {p.index: p.probability for p in before or ()}
     return html.Ul([_row(p, p.index == explained, was.get(p.index)) for p in prediction], className="bars")
 
 
 def _row(p: Prediction, strong: bool, before: float | None) -> Component:
-    track: list[Component] = [html.Span(className="bar", style={"width": f"{100 * p.probability:.2f}%"})]
+    track: list[Component] = [html.Span(className="level", style={"width": f"{100 * p.probability:.2f}%"})]
     number: list[Component | str] = [percent(p.probability)]
     if before is not None:
         track.append(html.Span(className="before", style={"width": f"{100 * before:.2f}%"}))
         number.append(html.Span(f"was {percent(before)}", className="was"))
     return html.Li(
-        [html.Span(p.name, className="name", title=p.name), html.Span(track, className="track", **{"aria-hidden": "true"}), html.Span(number, className="number")],
+        [
+            html.Span(p.name, className="name", title=p.name),
+            html.Span(track, className="track", **{"aria-hidden": "true"}),
+            html.Span(number, className="number"),
+        ],
         className="explained" if strong else None,
     )

@@ -7,9 +7,9 @@ from typing import Any
 
 from dash import html
 from dash.development.base_component import Component
-from fanlight_ui.views.base import Scene, over_picture, scale
 
 from fanlight.wire import ArtifactRef
+from fanlight_ui.views.base import Scene, over_picture, scale
 
 
 def view(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from dash import html
 from dash.development.base_component import Component
-from fanlight_ui.views.curves import drawing
-from fanlight_ui.views.numbers import digits, score
 
 from fanlight.wire import Trust
+from fanlight_ui.views.curves import drawing
+from fanlight_ui.views.numbers import percent, score
 
 WAITING = ("pending", "running")
 
 
 def grade(trust: Trust) -> str:
-    """good, warn (not above the floor), wait or none."""
+    """good, low (not above the floor), wait or none."""
     if trust.state == "succeeded" and trust.faithfulness is not None:
-        return "good" if trust.above_floor else "warn"
+        return "good" if trust.above_floor else "low"
     return "wait" if trust.state in WAITING else "none"
 
 
 def badge(trust: Trust) -> Component:
     """A pill: the faithfulness, with a shape beside its colour; amber where it is not above the random floor."""
     kind = grade(trust)
-    mark = {"good": "●", "warn": "◐", "wait": "◌", "none": "○"}[kind]
-    if kind in ("good", "warn"):
+    mark = {"good": "●", "low": "◐", "wait": "◌", "none": "○"}[kind]
+    if kind in ("good", "low"):
         text = f"faithfulness {score(trust.faithfulness or 0.0)}"
     else:
         text = "trust is being measured" if kind == "wait" else "trust not available"
-    return html.Span([html.Span(mark, **{"aria-hidden": "true"}), " ", text], className=f"badge {kind}", title=words(trust))
+    return html.Span([html.Span(mark, **{"aria-hidden": "true"}), text], className=f"trust {kind}", title=words(trust))
 
 
 def words(trust: Trust) -> str:
@@ -48,16 +48,31 @@ def strip(trust: Trust) -> Component:
     parts: list[Component] = [html.P(words(trust), className=f"verdict {grade(trust)}", role="status")]
     if trust.state == "succeeded":
         rows = [
-            ("Faithfulness", "insertion and deletion together", _with_interval(trust, "faithfulness", trust.faithfulness)),
+            (
+                "Faithfulness",
+                "insertion and deletion together",
+                _with_interval(trust, "faithfulness", trust.faithfulness),
+            ),
             ("Insertion", "what the map marks is put in first", _with_interval(trust, "insertion", trust.insertion)),
             ("Deletion", "what the map marks is taken out first", _with_interval(trust, "deletion", trust.deletion)),
-            ("Completeness error", "what the map leaves unaccounted for", None if trust.completeness_error is None else f"{digits(100 * trust.completeness_error, 2)} %"),
+            (
+                "Completeness error",
+                "what the map leaves unaccounted for",
+                None if trust.completeness_error is None else percent(trust.completeness_error),
+            ),
         ]
         parts.append(html.Dl([_measure(*row) for row in rows if row[2] is not None], className="measures"))
-        parts.append(html.P("Scores are relative to a random order of patches on this picture: 0 is what chance gets, more is better.", className="secondary"))
+        parts.append(
+            html.P(
+                "Scores are relative to a random order of patches on this picture: 0 is what chance gets, more is better.",
+                className="quiet",
+            )
+        )
     if trust.curves is not None:
-        parts.insert(1, drawing(trust.curves, f"Curves of insertion and deletion against the random floor. {words(trust)}", 880))
-    return html.Div(parts, className="trust")
+        parts.insert(
+            1, drawing(trust.curves, f"Curves of insertion and deletion against the random floor. {words(trust)}", 880)
+        )
+    return html.Div(parts, className="measured")
 
 
 def _with_interval(trust: Trust, name: str, value: float | None) -> str | None:
@@ -68,4 +83,4 @@ def _with_interval(trust: Trust, name: str, value: float | None) -> str | None:
 
 
 def _measure(name: str, help: str, value: str | None) -> Component:
-    return html.Div([html.Dt([name, html.Span(help, className="secondary")]), html.Dd(value)])
+    return html.Div([html.Dt([name, html.Span(help, className="quiet")]), html.Dd(value)])

@@ -1,0 +1,157 @@
+"""One explanation in a panel, in whatever state it is: waiting with its place and progress, done with its map, or ended with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from fanlight import wire
+from fanlight.client import calls
+from fanlight_ui import errors, session, views
+from fanlight_ui.views import base, trust
+from fanlight_ui.views.numbers import digits, percent, seconds
+
+ENDED = {
+    "cancelled": "It was cancelled before it finished; nothing was stored.",
+    "expired": "It waited longer than the server allows and was given up.",
+    "failed": "It ended without a result.",
+}
+
+
+def cancel_id(slot: int) -> dict[str, Any]:
+    return {"type": "cancel", "slot": slot}
+
+
+def badge_id(slot: int) -> dict[str, Any]:
+    return {"type": "badge", "slot": slot}
+
+
+def progress_words(job: wire.Job) -> str:
+    """What is being waited for and how long it will take. assets/progress.js says the same for events that arrive later."""
+    if job.state == "queued":
+        return "Next in the queue" if not job.place else f"{job.place} before it in the queue"
+    left = f"about {seconds(job.seconds_left)} left" if job.seconds_left is not None else ""
+    return " · ".join(t for t in (job.message or "Running", f"{100 * job.progress:.0f} %", left) if t)
+
+
+def waiting(job: wire.Job, slot: int) -> Component:
+    """A job that has not ended. assets/progress.js moves it with the events of the stream."""
+    done = 100 * job.progress
+    meter = html.Div(
+        html.Div(className="fill", style={"width": f"{done:.0f}%"}),
+        className="meter",
+        role="progressbar",
+        **{
+            "aria-valuenow": f"{done:.0f}",
+            "aria-valuemin": "0",
+            "aria-valuemax": "100",
+            "aria-label": job.title or "Progress",
+        },
+    )
+    parts: list[Component] = [html.P(progress_words(job), className="said"), meter]
+    if job.mine:
+        parts.append(html.Button("Cancel", id=cancel_id(slot), className="button small"))
+    return html.Div(parts, className="waiting", **{"data-job": job.id})
+
+
+def ended(record: wire.Explanation) -> Component:
+    """An explanation without a result, and what to do."""
+    again = session.href("/explain", model=record.model, input=record.input, explainers=record.explainer)
+    return html.Div(
+        [
+            errors.notice(record.error, title=f"{record.explainer_title} failed")
+            if record.error
+            else html.P(ENDED.get(record.state, ENDED["failed"])),
+            dcc.Link("Change it and ask again", href=again),
+        ],
+        className="ended",
+    )
+
+
+async def told_of(record: wire.Explanation) -> dict[str, dict[str, Any]]:
+    """What the server says of each artifact of a record, by digest."""
+    return {a.digest: await session.ask(calls.describe(a.digest)) for a in record.artifacts}
+
+
+def result(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]], slot: int) -> list[Component]:
+    """A finished explanation as one of several panels."""
+    chosen = views.principal(record.artifacts)
+    if chosen is None:
+        return [ended(record)]
+    about = told[chosen.digest]
+    return [
+        views.show(chosen, about, base.Scene.of(record, slot=slot)),
+        html.Div(
+            [
+                html.H3(dcc.Link(record.explainer_title, href=session.href(f"/e/{record.id}"))),
+                html.Span(trust.badge(record.trust), id=badge_id(slot)),
+                html.P(facts(record), className="quiet"),
+                html.P(about.get("sentence") or record.summary),
+                base.table(about),
+            ],
+            className="about",
+        ),
+    ]
+
+
+def facts(record: wire.Explanation) -> str:
+    """Parameters, completeness and time in a line."""
+    said = [f"{name.replace('_', ' ')} {_spell(value)}" for name, value in record.params.items()]
+    if record.trust.completeness_error is not None:
+        said.append(f"completeness error {percent(record.trust.completeness_error)}")
+    if record.provenance.seconds is not None:
+        said.append(f"computed in {seconds(record.provenance.seconds)}")
+    return ", ".join(said)
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return digits(value) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Ends of a colour scale in a unit."""
+
+    lo: float
+    hi: float
+    unit: str
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any] | None) -> Scale | None:
+        legend = (result or {}).get("legend")
+        return cls(legend["lo"], legend["hi"], legend.get("unit", "")) if legend else None
+
+
+def common(scales: Sequence[Scale | None]) -> list[Scale | None]:
+    """One scale for all maps that have the same unit and the same kind of sign; a map alone in its unit keeps its own."""
+
+    def kind(s: Scale) -> tuple[str, bool]:
+        return (s.unit, s.lo < 0)
+
+    shared: dict[tuple[str, bool], Scale] = {}
+    for s in scales:
+        if s is not None:
+            old = shared.get(kind(s), s)
+            shared[kind(s)] = Scale(min(old.lo, s.lo), max(old.hi, s.hi), s.unit)
+    return [None if s is None else shared[kind(s)] for s in scales]
+
+
+def kept(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the page remembers of a finished panel: small, JSON-able, enough to change its scale."""
+    chosen = views.principal(record.artifacts)
+    about = told[chosen.digest] if chosen else {}
+    legend = about.get("legend") if chosen and chosen.kind in views.PICTURES else None
+    return {
+        "id": record.id,
+        "job": record.job,
+        "state": record.state,
+        "trust": record.trust.state,
+        "legend": legend,
+        "artifact": chosen.model_dump(mode="json") if chosen else None,
+    }

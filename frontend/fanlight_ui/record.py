@@ -1,0 +1,313 @@
+"""The parts of an explanation's page, pure: the record and what the server says of its artifacts -> components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from fanlight import wire
+from fanlight_ui import panels, views
+from fanlight_ui.provenance import know
+from fanlight_ui.session import href
+from fanlight_ui.views import base, numbers, prediction, trust
+
+SIZE = 768
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything that the page shows.
+
+    Args:
+        told: what the server says of each artifact, by digest.
+        info: of the method; None where it is no longer registered.
+        classes: of the model, for choosing another; empty where the model is gone.
+        before: the explanation that this one changed, if any.
+    """
+
+    record: wire.Explanation
+    told: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    info: wire.ExplainerInfo | None = None
+    classes: Sequence[dict[str, str]] = ()
+    before: wire.Explanation | None = None
+
+
+def title(record: wire.Explanation) -> str:
+    return record.title or (f"Why “{record.target_name}”?" if record.target_name else record.explainer_title)
+
+
+def target_class(record: wire.Explanation) -> int | None:
+    """The class in question, also where it is explained rather than another."""
+    target = record.target or {}
+    return target.get("class", target.get("minus", [None])[0])
+
+
+def head(record: wire.Explanation) -> Component:
+    """Title, where it comes from, and what can be done with it."""
+    done = record.state == "succeeded"
+    origin = [
+        record.model_name,
+        record.input_name or numbers.short(record.input, 8),
+        f"stored {numbers.when(record.created)}",
+        f"e/{numbers.short(record.id, 6)}",
+    ]
+    actions = [
+        html.A(
+            "‹",
+            **{"data-go": "previous", "aria-label": "Previous explanation"},
+            hidden=True,
+            className="button",
+            title="Previous (k)",
+        ),
+        html.A(
+            "›",
+            **{"data-go": "next", "aria-label": "Next explanation"},
+            hidden=True,
+            className="button",
+            title="Next (j)",
+        ),
+        dcc.Link("Compare", href=href("/explain", **compare(record)), className="button"),
+    ]
+    if done:
+        actions += [
+            html.Button(
+                "Change something",
+                id="ex-change",
+                className="button",
+                **{"aria-expanded": "false", "aria-controls": "ex-change-part"},
+            ),
+            export(record),
+            html.Button("Share", id="ex-share", className="button primary"),
+        ]
+    return html.Div(
+        [
+            html.H1(title(record), id="ex-title"),
+            html.Span(" · ".join(origin), className="quiet"),
+            html.Div(actions, className="actions"),
+        ],
+        className="head",
+    )
+
+
+def compare(record: wire.Explanation) -> dict[str, Any]:
+    """The workbench with the same question, to which methods can be added."""
+    minus = (record.target or {}).get("minus")
+    return {
+        "model": record.model,
+        "input": record.input,
+        "explainers": record.explainer,
+        "target": target_class(record),
+        "minus": minus[1] if minus else None,
+        "seed": record.seed or None,
+        "results": record.id,
+    }
+
+
+def export(record: wire.Explanation) -> Component:
+    """Files of this record; each holds the numbers that the page shows."""
+    chosen = views.principal(record.artifacts)
+    links = [("A self-contained page (HTML)", href(f"/api/v1/explanations/{record.id}/export.html"))]
+    if chosen:
+        artifact = href(f"/api/v1/artifacts/{chosen.digest}")
+        links += [
+            ("Arrays (safetensors)", artifact + "/raw"),
+            ("Table (CSV)", artifact + "/table.csv"),
+            ("Picture of the map (PNG)", artifact + "/render.png?size=1024"),
+        ]
+    links.append(("The record (JSON)", href(f"/api/v1/explanations/{record.id}")))
+    items = [dmc.MenuItem(text, href=url, target="_blank", refresh=True) for text, url in links]
+    return dmc.Menu(
+        [dmc.MenuTarget(html.Button("Export", className="button", id="ex-export")), dmc.MenuDropdown(items)],
+        position="bottom-end",
+    )
+
+
+def body(known: Known) -> list[Component]:
+    """Everything below the title of a finished explanation."""
+    record = known.record
+    return [
+        html.Div(
+            [
+                html.Div([subject(known), words(known)], className="column"),
+                html.Div(maps(known), className="column"),
+                html.Div(
+                    [
+                        html.Section(trust_parts(record), id="ex-trust", className="card pad trust-part"),
+                        know(record, known.info, title(record)),
+                    ],
+                    className="column",
+                ),
+            ],
+            className="record",
+            **{"data-linked": "1"},
+        )
+    ]
+
+
+def subject(known: Known) -> Component:
+    """The picture as the model saw it, and what it said."""
+    record = known.record
+    box = next((a.meta["box"] for a in record.artifacts if "box" in a.meta), None)
+    marks = [base.hidden(r, [float(v) for v in box]) for r in base.hidden_regions(record.edits)] if box else []
+    before = known.before.prediction if known.before else None
+    minus = (record.target or {}).get("minus")
+    parts: list[Component] = [prediction.bars(record.prediction[:5], explained=target_class(record), before=before)]
+    if known.before is not None:
+        parts.append(
+            html.P(
+                ["Outline: before the change. ", dcc.Link("Open the original", href=href(f"/e/{known.before.id}"))],
+                className="quiet",
+            )
+        )
+    told = [
+        html.Span(
+            [
+                "Explaining: ",
+                html.Strong(record.target_name.split(" rather than ")[0] if minus else record.target_name),
+                " rather than",
+            ]
+        )
+    ]
+    if known.classes:
+        chosen = target_class(record)
+        near = [str(p.index) for p in record.prediction if p.index != chosen]
+        ordered = sorted(
+            (c for c in known.classes if c["value"] != str(chosen)),
+            key=lambda c: near.index(c["value"]) if c["value"] in near else len(near),
+        )
+        told.append(
+            dmc.Select(
+                id="ex-minus",
+                data=ordered,
+                value=str(minus[1]) if minus else None,
+                placeholder="another class …",
+                searchable=True,
+                limit=40,
+                size="xs",
+                **{"aria-label": "Explain it rather than another class"},
+            )
+        )
+    parts.append(html.Div(told, className="explaining"))
+    return html.Section(
+        [
+            html.Div(
+                [
+                    html.Img(
+                        src=base.picture(record.input, box),
+                        alt=f"The picture {record.input_name}".strip(),
+                        className="subject",
+                    ),
+                    *marks,
+                ],
+                className="framed",
+            ),
+            html.Div(parts, className="pad"),
+        ],
+        className="card subject-part",
+        **{"aria-label": "The picture and the prediction"},
+    )
+
+
+def words(known: Known) -> Component:
+    record = known.record
+    tables = [base.table(known.told[a.digest]) for a in record.artifacts if a.kind in views.PICTURES]
+    sentence = record.summary or next(
+        (known.told[a.digest].get("sentence") for a in record.artifacts if known.told[a.digest].get("sentence")), ""
+    )
+    return html.Section(
+        [html.H2("In words"), html.P(sentence, className="lead-words"), *[t for t in tables if t]],
+        className="card pad words-part",
+    )
+
+
+def maps(known: Known) -> list[Component | None]:
+    """A panel per artifact, by its kind, with the tools that read them."""
+    record = known.record
+    shown: list[Component] = []
+    for slot, artifact in enumerate(record.artifacts):
+        view = views.show(artifact, known.told[artifact.digest], base.Scene.of(record, slot=slot, size=SIZE))
+        shown.append(
+            html.Section(
+                [
+                    view,
+                    html.Div(caption(known, artifact) if slot == 0 else [html.H2(artifact.name)], className="caption"),
+                ],
+                className="card map-part",
+            )
+        )
+    tools = html.Div(
+        [
+            html.Label("opacity", htmlFor="ex-opacity"),
+            dmc.Slider(
+                id="ex-opacity",
+                value=80,
+                min=0,
+                max=100,
+                step=5,
+                label=None,
+                size="sm",
+                className="opacity",
+                updatemode="drag",
+                thumbLabel="Opacity of the map",
+            ),
+            html.Output(
+                "point at the map, or focus it and use the arrow keys",
+                className="quiet num",
+                **{"data-pixel": "1", "aria-live": "polite"},
+            ),
+        ],
+        className="tools card",
+    )
+    return [*shown, tools, live(known)]
+
+
+def caption(known: Known, artifact: wire.ArtifactRef) -> list[Component]:
+    record = known.record
+    return [
+        html.Div(
+            [html.H2(record.explainer_title), html.Span(trust.badge(record.trust), id="ex-badge")], className="row"
+        ),
+        html.P(panels.facts(record), className="quiet"),
+    ]
+
+
+def live(known: Known) -> Component | None:
+    """Another target at once, where the scores of every class are stored."""
+    if not known.classes or not any(a.kind == "region-scores" for a in known.record.artifacts):
+        return None
+    return html.Section(
+        [
+            html.H2("The same regions for another class"),
+            dmc.Select(
+                id="ex-live-class",
+                data=list(known.classes),
+                searchable=True,
+                limit=40,
+                size="sm",
+                placeholder="choose a class",
+                **{"aria-label": "Class to show at once"},
+            ),
+            html.Div(id="ex-live-panel", **{"aria-live": "polite"}),
+        ],
+        className="card pad",
+    )
+
+
+def live_panel(panel: wire.LivePanel) -> list[Component]:
+    """What POST /live answered: a picture, its scale and its words. The picture travels in the answer."""
+    if not panel.image.startswith("data:image/png;base64,"):
+        raise ValueError("a live panel carries its picture as a PNG data address")
+    return [
+        html.Img(src=panel.image, alt=panel.summary, className="subject"),
+        html.Div(base.scale_parts(panel.legend), className="scale"),
+        html.P(panel.summary),
+    ]
+
+
+def trust_parts(record: wire.Explanation) -> list[Component]:
+    return [html.H2("How far to trust it"), trust.strip(record.trust)]

@@ -1,0 +1,387 @@
+"""The parts of the workbench page, pure: what is known -> components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from fanlight import wire
+from fanlight_ui import controls, forecast, panels
+from fanlight_ui.choice import MOST, Choice
+from fanlight_ui.session import src
+from fanlight_ui.views import base, prediction
+from fanlight_ui.views.numbers import seconds
+
+STRIP = 24
+"""Samples that are fetched at a time."""
+
+Panel = tuple[Any, dict[str, Any], wire.Explanation | None]
+
+
+def page(
+    choice: Choice,
+    models: Sequence[wire.Model],
+    model: wire.Model | None,
+    infos: Sequence[wire.ExplainerInfo],
+    datasets: Sequence[wire.Dataset],
+    samples: wire.Page[wire.Sample] | None,
+    chosen: wire.Input | None,
+    found: Sequence[Panel],
+) -> Component:
+    """The whole page, as the address says."""
+    if model is None:
+        return html.Main(
+            [html.H1("Explain"), html.P("No model is registered yet. Bring one: fanlight models add FOLDER_OR_FILE.")],
+            className="page narrow",
+        )
+    first = next((record for _, _, record in found if record is not None and record.prediction), None)
+    names = [n for n in choice.explainers if n in available(model)] or available(model)[:1]
+    picked = [i for n in names for i in infos if i.name == n]
+    return html.Main(
+        [
+            dcc.Store(id="wb-choice", data={"results": list(choice.results)}),
+            dcc.Store(id="wb-input", data=chosen.model_dump(mode="json") if chosen else None),
+            dcc.Store(id="wb-titles", data={i.name: i.title for i in infos}),
+            dcc.Store(id="wb-defaults", data=defaults(picked)),
+            html.Div(html.H1(title(first) if first else "Explain", id="wb-title"), className="head"),
+            html.Div(
+                [rail(choice, models, model, infos, picked, datasets, samples), stage(chosen, first, found)],
+                className="workbench",
+            ),
+        ],
+        className="page",
+    )
+
+
+def title(record: wire.Explanation) -> str:
+    """The question that an explanation answers."""
+    return f"Why “{record.target_name}”?" if record.target_name else "Explain"
+
+
+# --- the rail: what is asked
+
+
+def rail(
+    choice: Choice,
+    models: Sequence[wire.Model],
+    model: wire.Model,
+    infos: Sequence[wire.ExplainerInfo],
+    picked: Sequence[wire.ExplainerInfo],
+    datasets: Sequence[wire.Dataset],
+    samples: wire.Page[wire.Sample] | None,
+) -> Component:
+    return html.Div(
+        [
+            _step(
+                "Model",
+                dmc.Select(
+                    id="wb-model",
+                    data=[{"value": m.id, "label": m.name} for m in models],
+                    value=model.id,
+                    allowDeselect=False,
+                    **{"aria-label": "Model"},
+                ),
+            ),
+            _step("Picture", browser(datasets, samples)),
+            _step(
+                f"Methods, up to {MOST} side by side",
+                dmc.ChipGroup(chips(model, infos), id="wb-methods", value=[i.name for i in picked], multiple=True),
+                html.Div(reasons(model, infos), id="wb-reasons"),
+                html.Div(forms(picked, choice.params), id="wb-forms"),
+            ),
+            _step("Target", *targets(choice, model)),
+            html.Div(
+                [
+                    html.Div(id="wb-forecast", className="quiet"),
+                    html.Button("Explain", id="wb-go", className="button primary", disabled=True),
+                ],
+                className="go",
+            ),
+        ],
+        className="rail card pad",
+        role="form",
+        **{"aria-label": "What to explain"},
+    )
+
+
+def _step(name: str, *parts: Component) -> Component:
+    return html.Section([html.H2(name, className="step-name"), *parts], className="step-of")
+
+
+def browser(datasets: Sequence[wire.Dataset], samples: wire.Page[wire.Sample] | None) -> Component:
+    """Own pictures by button and camera; samples of the registered data sets as a strip."""
+    own = html.Div(
+        [
+            html.Button("Choose a file", className="button small", **{"data-upload-pick": "file"}),
+            html.Button("Camera", className="button small phone", **{"data-upload-pick": "camera"}),
+            html.Span("or drop or paste one", className="quiet desktop"),
+        ],
+        className="row",
+    )
+    if not datasets:
+        return own
+    return html.Div(
+        [
+            own,
+            html.Div(
+                [
+                    dmc.Select(
+                        id="wb-dataset",
+                        data=[{"value": d.id, "label": f"{d.name} ({d.count:,})"} for d in datasets],
+                        value=datasets[0].id,
+                        allowDeselect=False,
+                        size="sm",
+                        **{"aria-label": "Data set"},
+                    ),
+                    dmc.TextInput(
+                        id="wb-find",
+                        placeholder="Search",
+                        size="sm",
+                        debounce=300,
+                        **{"aria-label": "Search the samples by name or label"},
+                    ),
+                ],
+                className="browse",
+            ),
+            html.Div(
+                thumbnails(samples.items if samples else []),
+                id="wb-samples",
+                className="strip",
+                role="group",
+                **{"aria-label": "Samples"},
+            ),
+            html.Button("More samples", id="wb-more", className="plain", hidden=not (samples and samples.next_cursor)),
+            dcc.Store(id="wb-cursor", data=samples.next_cursor if samples else None),
+        ]
+    )
+
+
+def thumbnails(samples: Sequence[wire.Sample]) -> list[Component]:
+    return [
+        html.Button(
+            html.Img(src=src(s.thumbnail), alt="", width=72, height=72),
+            id={"type": "sample", "input": s.input, "name": s.name, "size": f"{s.width}x{s.height}"},
+            title=f"{s.name}: {s.label}" if s.label else s.name,
+            className="sample",
+            **{"aria-label": f"{s.label or s.name}, {s.name}"},
+        )
+        for s in samples
+    ]
+
+
+def available(model: wire.Model) -> list[str]:
+    return [a.name for a in model.explainers if a.available]
+
+
+def chips(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> Component:
+    fits = set(available(model))
+    return html.Div(
+        [
+            dmc.Chip(i.title, value=i.name, disabled=i.name not in fits, size="sm", variant="outline")
+            for i in infos
+            if i.accepts == model.task
+        ],
+        className="chips",
+    )
+
+
+def reasons(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> list[Component]:
+    """Why a method cannot be chosen, in a sentence each."""
+    titles = {i.name: i.title for i in infos}
+    return [
+        html.P(f"{titles.get(a.name, a.name)}: {a.reason}", className="quiet")
+        for a in model.explainers
+        if not a.available and a.reason
+    ]
+
+
+def forms(infos: Sequence[wire.ExplainerInfo], values: Mapping[str, Mapping[str, Any]]) -> list[Component]:
+    """A disclosure per method: its parameters, how to read it and how it misleads."""
+    return [
+        html.Details(
+            [
+                html.Summary([i.title, html.Span(i.summary, className="quiet")]),
+                controls.form(i.params, i.name, values.get(i.name)),
+                reading(i),
+            ],
+            className="disclosure method",
+            open=bool(controls.differs(i.params, values.get(i.name) or {})),
+        )
+        for i in infos
+    ]
+
+
+def reading(info: wire.ExplainerInfo) -> Component:
+    """How to read a method's result, and how it misleads."""
+    return html.Div(
+        [
+            html.P([html.Strong("How to read it. "), info.reading]),
+            html.P([html.Strong("How it misleads. "), info.misleads]),
+            html.P(
+                html.A(info.paper.citation, href=info.paper.link, rel="noreferrer", target="_blank"), className="quiet"
+            )
+            if info.paper.link.startswith("https://")
+            else None,
+        ],
+        className="reading",
+    )
+
+
+def defaults(infos: Sequence[wire.ExplainerInfo]) -> dict[str, dict[str, Any]]:
+    """What the controls hold when nothing was changed, so that the address says only what was."""
+    return {
+        i.name: {
+            f.name: str(f.default) if f.kind == "choice" else "" if f.default is None else f.default
+            for f in controls.fields(i.params)
+        }
+        for i in infos
+    }
+
+
+def classes(model: wire.Model) -> list[dict[str, str]]:
+    """The classes for a searchable list."""
+    return [{"value": str(i), "label": name} for i, name in enumerate(model.classes or [])]
+
+
+def targets(choice: Choice, model: wire.Model) -> list[Component]:
+    known = classes(model)
+
+    def held(value: int | None) -> str | None:
+        return None if value is None else str(value)
+
+    common: dict[str, Any] = {
+        "data": known,
+        "searchable": True,
+        "clearable": True,
+        "limit": 60,
+        "size": "sm",
+        "nothingFoundMessage": "No class of that name",
+    }
+    return [
+        dmc.Select(id="wb-target", label="Class", placeholder="top prediction", value=held(choice.target), **common),
+        dmc.Select(
+            id="wb-minus",
+            label="Rather than",
+            placeholder="no other class",
+            value=held(choice.minus),
+            description="Needs a class above.",
+            **common,
+        ),
+        dmc.NumberInput(
+            id="wb-seed",
+            label="Seed",
+            value=choice.seed,
+            min=0,
+            step=1,
+            allowDecimal=False,
+            size="sm",
+            description="Of methods that draw random numbers.",
+        ),
+    ]
+
+
+def forecasts(infos: Sequence[wire.ExplainerInfo], taken: Sequence[float | None]) -> list[Component]:
+    """A line per method, and the sum where every one is known."""
+    lines = [html.P(f"{i.title}: {forecast.words(i.cost, t)}") for i, t in zip(infos, taken, strict=True)]
+    if len(infos) > 1 and all(t is not None for t in taken):
+        lines.append(html.P(f"Together about {seconds(sum(t for t in taken if t is not None))}"))
+    return lines
+
+
+# --- the stage: what is seen
+
+
+def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequence[Panel]) -> Component:
+    shown = base.picture(chosen.id) if chosen else ""
+    explained = (first.target or {}).get("class", (first.target or {}).get("minus", [None])[0]) if first else None
+    subject = html.Div(
+        [
+            html.Div(
+                [
+                    html.Img(
+                        id="wb-picture", src=shown, alt="The chosen picture", hidden=not chosen, className="subject"
+                    ),
+                    html.Div(
+                        [
+                            html.P("Drop a picture here", className="big"),
+                            html.P("or paste one, choose a file, or click a sample.", className="quiet"),
+                        ],
+                        id="wb-hint",
+                        className="hint",
+                        hidden=bool(chosen),
+                    ),
+                ],
+                className="drop",
+            ),
+            html.P(id="wb-about", className="quiet about-input"),
+            html.P("", className="quiet upload-status", role="status", **{"data-upload-status": "1"}),
+            html.Div(prediction.bars(first.prediction[:5], explained=explained) if first else None, id="wb-prediction"),
+        ],
+        className="card subject-card",
+        **{"data-upload": "1", "data-into": "wb-input", "data-preview": "wb-picture"},
+    )
+    slots = [slot(i, found[i] if i < len(found) else None) for i in range(MOST)]
+    tools = html.Div(
+        [
+            dmc.Switch(id="wb-shared", label="one scale", checked=True, size="sm"),
+            html.Label("opacity", htmlFor="wb-opacity"),
+            dmc.Slider(
+                id="wb-opacity",
+                value=80,
+                min=0,
+                max=100,
+                step=5,
+                label=None,
+                size="sm",
+                className="opacity",
+                updatemode="drag",
+                thumbLabel="Opacity of the maps",
+            ),
+            html.Output(className="quiet num", **{"data-pixel": "1", "aria-live": "polite"}),
+        ],
+        className="tools card",
+    )
+    return html.Div(
+        [html.Div([subject, *slots], className="panels"), tools],
+        id="wb-stage",
+        className="stage asked" if found else "stage",
+        **{"data-linked": "1"},
+    )
+
+
+def slot(index: int, found: Panel | None) -> Component:
+    """Room for one method; hidden until it is used."""
+    shown, kept, _ = found if found else (None, None, None)
+    return html.Section(
+        [
+            dcc.Store(id={"type": "run", "slot": index}),
+            dcc.Store(id={"type": "kept", "slot": index}, data=kept),
+            dcc.Store(id={"type": "nudge", "slot": index}),
+            dcc.Interval(id={"type": "poll", "slot": index}, interval=2000, disabled=True),
+            html.Div(shown, id={"type": "panel", "slot": index}, **{"aria-live": "polite"}),
+        ],
+        id={"type": "slot", "slot": index},
+        hidden=found is None,
+        className="slot card",
+    )
+
+
+def rescaled(
+    kept: Sequence[Mapping[str, Any] | None], slots: Sequence[int], shared: bool
+) -> tuple[list[str], list[Any]]:
+    """Addresses and legends of the maps in `slots`, on one scale per unit or each on its own."""
+    own = [panels.Scale.of(k) for k in kept]
+    scales = panels.common(own) if shared else own
+    urls, legends = [], []
+    for i in slots:
+        k, now = kept[i], scales[i]
+        assert k is not None and now is not None
+        legend = {**k["legend"], "lo": now.lo, "hi": now.hi}
+        scene = base.Scene(input="", slot=i, lo=None if now == own[i] else now.lo, hi=None if now == own[i] else now.hi)
+        urls.append(base.render(wire.ArtifactRef.model_validate(k["artifact"]), scene))
+        legends.append(base.scale_parts(legend))
+    return urls, legends

@@ -1,0 +1,464 @@
+"""A small ASGI app that speaks the wire types, so that pages can be driven without a model: what a test substitutes at the client's seam.
+
+One model with four classes. `saliency` answers at once; `occlusion` takes a job whose steps a test moves with `advance`; `broken` fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import json
+import time
+from typing import Any, Literal
+
+import numpy as np
+from fastapi import FastAPI, Request, UploadFile
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from fanlight import wire
+from fanlight.artifact import Artifact, digest
+from fanlight.errors import FanlightError, unknown
+
+CLASSES = ["guenon", "patas", "titi", "macaque"]
+SIDE = 224
+
+
+class SaliencyParams(BaseModel):
+    """Parameters of a quick method."""
+
+    smooth: int = Field(
+        1, ge=1, le=64, title="Smoothing samples", description="Noisy copies that are averaged, a count."
+    )
+    absolute: bool = Field(True, description="Whether the sign is dropped.")
+
+
+class OcclusionParams(BaseModel):
+    """Parameters of a slow method."""
+
+    window: int = Field(32, ge=4, le=112, description="Side of the hidden square in pixels.")
+    baseline: Literal["grey", "black", "mean"] = Field("grey", description="Colour that hides.")
+    strength: float = Field(1.0, gt=0, le=1, description="How far the square is hidden, a fraction.")
+
+
+def _info(name: str, title: str, params: type[BaseModel], cost: int, kinds: list[str]) -> wire.ExplainerInfo:
+    return wire.ExplainerInfo(
+        name=name, title=title, family="attribution", version="1", summary="Which pixels matter.", reading="Warm marks what speaks for the class.",
+        misleads="It may mark edges whatever the class.", accepts="image-classifier", needs=[], params=params.model_json_schema(), returns=kinds, cost=cost,
+        paper=wire.Citation(citation="Somebody, 2020", link="https://doi.org/10.0/0", bibtex="@misc{somebody2020}"), docs="",
+    )  # fmt: skip
+
+
+INFOS = [
+    _info("saliency", "Saliency", SaliencyParams, 2, ["image-map"]),
+    _info("occlusion", "Occlusion", OcclusionParams, 514, ["image-map"]),
+    _info("patches", "KernelSHAP", OcclusionParams, 1000, ["region-scores"]),
+    _info("broken", "Broken", SaliencyParams, 2, ["image-map"]),
+    _info("grad-cam", "Grad-CAM", SaliencyParams, 2, ["image-map"]),
+]
+REASON = "It needs that a layer with a grid of features can be read, as Grad-CAM needs; this model does not offer it."
+
+
+def waves(seed: int) -> np.ndarray:
+    """A smooth signed map, (224, 224) float32."""
+    y, x = np.mgrid[0:SIDE, 0:SIDE] / SIDE
+    return (0.08 * np.sin(9 * x + seed) * np.cos(7 * y - seed)).astype(np.float32)
+
+
+class WireServer:
+    """State of one server. `app` is the ASGI app under /api/v1; `pages(app)` may be mounted beside it."""
+
+    def __init__(self) -> None:
+        self.app = FastAPI()
+        self.records: dict[str, wire.Explanation] = {}
+        self.jobs: dict[str, wire.Job] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.pictures: dict[str, Image.Image] = {}
+        self.shares: dict[str, wire.Share] = {}
+        self.asked: list[dict[str, Any]] = []
+        self.listeners: list[asyncio.Queue[dict[str, Any]]] = []
+        self._names = (f"7Kd2qP{i:02d}" for i in itertools.count())
+        self.sample = self.put_picture(
+            Image.fromarray(np.uint8(120 + 100 * np.stack([waves(i) for i in range(3)], -1) / 0.08))
+        )
+        _routes(self)
+
+    # --- what tests do to it
+
+    def put_picture(self, image: Image.Image) -> str:
+        id = digest(image.tobytes())
+        self.pictures[id] = image.convert("RGB")
+        return id
+
+    def put(self, record: wire.Explanation) -> wire.Explanation:
+        self.records[record.id] = record
+        return record
+
+    def advance(self, job: str, **changes: Any) -> None:
+        """Moves a job on; with state="succeeded" its explanation gets its artifact."""
+        self.jobs[job] = moved = self.jobs[job].model_copy(update=changes)
+        record = self.records[moved.explanation]
+        if moved.state == "succeeded":
+            self.put(self._finished(record))
+        elif moved.state != record.state:
+            self.put(record.model_copy(update={"state": moved.state}))
+        self.tell({"type": "job", **moved.model_dump(mode="json")})
+
+    def trust(self, id: str, **values: Any) -> None:
+        """Gives an explanation its trust record."""
+        self.put(self.records[id].model_copy(update={"trust": wire.Trust(state="succeeded", **values)}))
+        self.tell({"type": "trust", "explanation": id, "state": "succeeded"})
+
+    def tell(self, event: dict[str, Any]) -> None:
+        for queue in self.listeners:
+            queue.put_nowait(event)
+
+    # --- its insides
+
+    def explain(self, asked: wire.ExplanationRequest, **more: Any) -> wire.Explanation:
+        self.asked.append(asked.model_dump(mode="json", exclude_none=True))
+        info = next((i for i in INFOS if i.name == asked.explainer), None)
+        if info is None:
+            raise unknown("explainer", asked.explainer, [i.name for i in INFOS])
+        if asked.params.get("window", 32) > 112:
+            raise FanlightError(
+                "window is 200; it must be at most 112.",
+                code="invalid_field",
+                given=200,
+                allowed={"maximum": 112},
+                hint="Choose 4 to 112.",
+            )
+        slow = asked.explainer == "occlusion"
+        id = next(self._names)
+        record = wire.Explanation(
+            id=id, state="queued" if slow else "running", job=f"job-{id}", model="net", model_name="EfficientNet-Lite0", input=asked.input, input_name="370.jpg",
+            explainer=info.name, explainer_title=info.title, family=info.family, params={"window": 32, **asked.params} if slow else asked.params,
+            target={"class": asked.target} if isinstance(asked.target, int) else {"class": 0} if asked.target is None else asked.target.model_dump(by_alias=True),
+            target_name="guenon", seed=asked.seed, trust=wire.Trust(state="pending"), created=time.time(),
+            provenance=wire.Provenance(key="a" * 64, model_digest="9f3c" * 16, input_digest=asked.input, explainer_version="1", versions={"torch": "2.14.1"},
+                                       numerics="cpu/f32", device="cpu", created=time.time(), seconds=0.4, forwards=info.cost), **more,
+        )  # fmt: skip
+        self.jobs[record.job or ""] = wire.Job(
+            id=f"job-{id}", explanation=id, state="queued", place=2, mine=True, title=info.title, created=time.time()
+        )
+        if info.name == "broken":
+            error = wire.ErrorBody(
+                code="not_finite", message="The model returned NaN.", hint="Check its weights with fanlight doctor."
+            )
+            return self.put(record.model_copy(update={"state": "failed", "error": error}))
+        return self.put(record if slow else self._finished(record))
+
+    def _finished(self, record: wire.Explanation) -> wire.Explanation:
+        meta = {"unit": "logit", "signed": True, "box": [0, 0, SIDE, SIDE], "target": {"class": 0}}
+        value = waves(len(self.records))
+        if record.explainer == "patches":
+            label = (np.arange(SIDE)[:, None] // 32 * 7 + np.arange(SIDE)[None] // 32).astype(np.int32)
+            scores = np.array([value[label == r].mean() for r in range(49)], np.float32)
+            made = Artifact(
+                "regions", "region-scores", {"label": label, "value": scores, "all": np.stack([scores] * 4, 1)}, meta
+            )
+        else:
+            made = Artifact("map", "image-map", {"value": value}, meta)
+        blob = made.check().to_bytes()
+        name = digest(blob)
+        self.blobs[name] = blob
+        ref = wire.ArtifactRef(
+            name=made.name, kind=made.kind, digest=name, url=f"/api/v1/artifacts/{name}", unit="logit", meta=meta
+        )
+        p = [0.952, 0.011, 0.004, 0.002]
+        predicted = [
+            wire.Prediction(index=i, name=c, probability=p[i], logit=8.0 - 3 * i) for i, c in enumerate(CLASSES)
+        ]
+        return record.model_copy(
+            update={
+                "state": "succeeded",
+                "prediction": predicted,
+                "artifacts": [ref],
+                "summary": "The face carries 64 % of the evidence.",
+            }
+        )
+
+
+def _png(image: Image.Image) -> Response:
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return Response(out.getvalue(), media_type="image/png")
+
+
+def _routes(s: WireServer) -> None:
+    app, v1 = s.app, "/api/v1"
+
+    @app.exception_handler(FanlightError)
+    async def said(_: Request, e: FanlightError) -> JSONResponse:
+        return JSONResponse(e.body(), 422 if e.code == "invalid_field" else e.status)
+
+    def model() -> wire.Model:
+        fits = [
+            wire.Availability(
+                name=i.name, available=i.name != "grad-cam", reason=REASON if i.name == "grad-cam" else None
+            )
+            for i in INFOS
+        ]
+        return wire.Model(
+            id="net",
+            name="EfficientNet-Lite0",
+            task="image-classifier",
+            digest="9f" * 32,
+            size=(224, 224),
+            classes=CLASSES,
+            capabilities=[],
+            explainers=fits,
+        )
+
+    def record(id: str) -> wire.Explanation:
+        if id not in s.records:
+            raise unknown("explanation", id, list(s.records))
+        return s.records[id]
+
+    def outcome(r: wire.Explanation) -> Response:
+        if r.state in wire.TERMINAL:
+            return Response(r.model_dump_json(), media_type="application/json")
+        return JSONResponse(wire.Accepted(id=r.id, job=r.job or "", state=r.state).model_dump(), 202)
+
+    @app.get(v1 + "/system")
+    async def system() -> wire.System:
+        return wire.System(
+            version="0",
+            device="cpu",
+            ready=True,
+            queued=0,
+            running=0,
+            explanations=len(s.records),
+            principal="me",
+            loopback=True,
+            numerics="cpu/f32",
+            settings={"share_days": 30},
+        )
+
+    @app.get(v1 + "/models")
+    async def models() -> list[wire.Model]:
+        return [model()]
+
+    @app.get(v1 + "/models/{id}")
+    async def one_model(id: str) -> wire.Model:
+        if id != "net":
+            raise unknown("model", id, ["net"])
+        return model()
+
+    @app.get(v1 + "/explainers")
+    async def explainers() -> list[wire.ExplainerInfo]:
+        return INFOS
+
+    @app.get(v1 + "/datasets")
+    async def datasets() -> list[wire.Dataset]:
+        return [wire.Dataset(id="waves", name="Waves", version=1, digest="d" * 64, count=30)]
+
+    @app.get(v1 + "/datasets/{id}/samples")
+    async def samples(
+        id: str, cursor: str | None = None, limit: int = 48, q: str | None = None
+    ) -> wire.Page[wire.Sample]:
+        at = int(cursor or 0)
+        shown = [n for n in range(30) if q is None or q in f"wave-{n}.png"]
+        items = [
+            wire.Sample(
+                dataset=id,
+                position=n,
+                name=f"wave-{n}.png",
+                label=CLASSES[n % 4],
+                input=s.sample,
+                width=SIDE,
+                height=SIDE,
+                thumbnail=f"{v1}/inputs/{s.sample}/thumbnail.png",
+            )
+            for n in shown[at : at + limit]
+        ]
+        return wire.Page[wire.Sample](
+            items=items, next_cursor=str(at + limit) if at + limit < len(shown) else None, total=len(shown)
+        )
+
+    def the_input(id: str, name: str = "") -> wire.Input:
+        if id not in s.pictures:
+            raise unknown("input", id, [])
+        w, h = s.pictures[id].size
+        return wire.Input(
+            id=id,
+            width=w,
+            height=h,
+            name=name,
+            created=0,
+            url=f"{v1}/inputs/{id}",
+            thumbnail=f"{v1}/inputs/{id}/thumbnail.png",
+        )
+
+    @app.post(v1 + "/inputs", status_code=201)
+    async def upload(file: UploadFile) -> wire.Input:
+        try:
+            image = Image.open(io.BytesIO(await file.read()))
+            image.load()
+        except OSError:
+            raise FanlightError(
+                f"{file.filename} is not a picture.", code="unreadable_input", hint="Send a JPEG, PNG or WebP file."
+            ) from None
+        return the_input(s.put_picture(image), file.filename or "")
+
+    @app.get(v1 + "/inputs/{id}")
+    async def one_input(id: str) -> wire.Input:
+        return the_input(id, "370.jpg")
+
+    @app.get(v1 + "/inputs/{id}/image.png")
+    async def image(id: str, box: str | None = None, size: int = 512) -> Response:
+        shown = s.pictures[id].crop(tuple(round(float(v)) for v in box.split(","))) if box else s.pictures[id]  # type: ignore[arg-type]
+        return _png(shown.resize((size, round(size * shown.height / shown.width))))
+
+    @app.get(v1 + "/inputs/{id}/thumbnail.png")
+    async def thumbnail(id: str) -> Response:
+        return _png(s.pictures[id].resize((96, 96)))
+
+    @app.post(v1 + "/explanations")
+    async def explain(body: wire.ExplanationRequest) -> Response:
+        return outcome(s.explain(body))
+
+    @app.get(v1 + "/explanations")
+    async def listed(explainer: str | None = None) -> wire.Page[wire.Explanation]:
+        items = [r for r in s.records.values() if explainer in (None, r.explainer)]
+        return wire.Page[wire.Explanation](items=items, total=len(items))
+
+    @app.get(v1 + "/explanations/{id}")
+    async def one(id: str) -> wire.Explanation:
+        return record(id)
+
+    @app.patch(v1 + "/explanations/{id}")
+    async def patch(id: str, body: wire.ExplanationPatch) -> wire.Explanation:
+        return s.put(record(id).model_copy(update=body.model_dump(exclude_none=True)))
+
+    @app.delete(v1 + "/explanations/{id}")
+    async def delete(id: str) -> wire.Deleted:
+        gone = s.records.pop(record(id).id)
+        return wire.Deleted(id=gone.id, revoked_shares=[x.id for x in s.shares.values() if id in x.explanations])
+
+    @app.post(v1 + "/explanations/{id}/recompute")
+    async def recompute(id: str) -> Response:
+        old = record(id)
+        new = s.put(old.model_copy(update={"id": id + "r"}))
+        return outcome(new)
+
+    @app.post(v1 + "/interventions", status_code=201)
+    async def intervene(body: wire.InterventionRequest) -> wire.Explanation:
+        old = record(body.explanation)
+        changed = [p.model_copy(update={"probability": p.probability / 2}) for p in old.prediction]
+        return s.put(
+            old.model_copy(update={"id": old.id + "i", "parent": old.id, "edits": body.edits, "prediction": changed})
+        )
+
+    @app.post(v1 + "/live")
+    async def live(body: wire.LiveRequest) -> wire.LivePanel:
+        chosen = body.edits[0]["set_target"]["class"]
+        legend = {
+            "lo": -0.1,
+            "hi": 0.1,
+            "unit": "logit",
+            "cmap": "signed",
+            "stops": ["#2B6CB0", "#FFFFFF", "#B2432F"],
+            "lo_label": "against",
+            "hi_label": "for",
+        }
+        return wire.LivePanel(
+            seq=body.seq,
+            target={"class": chosen},
+            target_name=CLASSES[chosen],
+            summary=f"Evidence for {CLASSES[chosen]}.",
+            image="data:image/png;base64,iVBORw0KGgo=",
+            legend=legend,
+        )
+
+    @app.get(v1 + "/jobs")
+    async def jobs() -> wire.Page[wire.Job]:
+        return wire.Page[wire.Job](items=list(s.jobs.values()), total=len(s.jobs))
+
+    @app.get(v1 + "/jobs/{id}")
+    async def job(id: str) -> wire.Job:
+        return s.jobs[id]
+
+    @app.delete(v1 + "/jobs/{id}")
+    async def cancel(id: str) -> wire.Job:
+        s.advance(id, state="cancelled")
+        return s.jobs[id]
+
+    @app.get(v1 + "/shares")
+    async def shares() -> list[wire.Share]:
+        return list(s.shares.values())
+
+    @app.post(v1 + "/shares", status_code=201)
+    async def share(body: wire.ShareRequest) -> wire.NewShare:
+        days = body.expires_in_days or 30
+        made = wire.NewShare(
+            id=f"s{len(s.shares)}",
+            explanations=list(body.explanations),
+            created=time.time(),
+            expires=time.time() + 86400 * days,
+            url="http://127.0.0.1/s/tok",
+            token="tok",
+            loopback_only=True,
+        )
+        s.shares[made.id] = made
+        return made
+
+    @app.get(v1 + "/artifacts/{name}")
+    async def described(name: str) -> dict[str, Any]:
+        a = Artifact.from_bytes(s.blobs[name])
+        legend = {
+            "lo": -0.08,
+            "hi": 0.08,
+            "unit": "logit",
+            "cmap": "signed",
+            "stops": ["#2B6CB0", "#F4F2EC", "#B2432F"],
+            "lo_label": "against",
+            "hi_label": "for",
+        }
+        table = {
+            "columns": ["region", "share of the evidence in %"],
+            "rows": [["upper left", 41.25], ["middle", 22.0], ["lower right", -9.1]],
+        }
+        return {
+            "digest": name,
+            "name": a.name,
+            "kind": a.kind,
+            "meta": dict(a.meta),
+            "arrays": {},
+            "legend": legend,
+            "sentence": "The upper left and the middle carry 63 % of the evidence for guenon.",
+            "table": table,
+        }
+
+    @app.get(v1 + "/artifacts/{name}/raw")
+    async def raw(name: str) -> Response:
+        return Response(s.blobs[name], media_type="application/octet-stream")
+
+    @app.get(v1 + "/artifacts/{name}/render.png")
+    async def render(name: str, lo: float = -0.08, hi: float = 0.08, size: int = 512) -> Response:
+        a = Artifact.from_bytes(s.blobs[name])
+        v = a.arrays["value"] if a.kind == "image-map" else a.arrays["value"][a.arrays["label"]]
+        t = np.clip((v - lo) / (hi - lo), 0, 1)[..., None]
+        ends = np.array([[43, 108, 176], [244, 242, 236], [178, 67, 47]], float)
+        rgb = np.where(t < 0.5, ends[0] + 2 * t * (ends[1] - ends[0]), ends[1] + (2 * t - 1) * (ends[2] - ends[1]))
+        return _png(Image.fromarray(rgb.astype(np.uint8)).resize((size, size)))
+
+    @app.get(v1 + "/events")
+    async def events(request: Request) -> StreamingResponse:
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        s.listeners.append(queue)
+
+        async def stream() -> Any:
+            try:
+                yield ": hello\n\n"
+                while not await request.is_disconnected():
+                    try:
+                        yield f"data: {json.dumps(await asyncio.wait_for(queue.get(), 0.5))}\n\n"
+                    except TimeoutError:
+                        continue
+            finally:
+                s.listeners.remove(queue)
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
