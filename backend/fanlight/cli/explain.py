@@ -48,7 +48,9 @@ def explain(
     chosen = {"minus": [of_class(target), of_class(minus)]} if target and minus else of_class(target)
     params = parameters(param or [])
     with connect(url, token) as client:
-        record = watched(client, model, client.upload(file).id, explainer, chosen, params, seed, timeout)
+        record = watched(
+            client, model, client.upload(file).id, explainer, target=chosen, params=params, seed=seed, timeout=timeout
+        )
         if out is not None:
             save(client, record, out)
     if as_json:
@@ -75,21 +77,13 @@ def parameters(pairs: list[str]) -> dict[str, Any]:
     return found
 
 
-def watched(
-    client: Client,
-    model: str,
-    input: str,
-    explainer: str,
-    target: Any,
-    params: dict[str, Any],
-    seed: int,
-    timeout: float,
-) -> wire.Explanation:
+def watched(client: Client, model: str, input: str, explainer: str, **options: Any) -> wire.Explanation:
     """The finished explanation; place, progress and time left are on stderr meanwhile."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    screen = Console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task(explainer, total=1.0)
-        for record in client.watch(model, input, explainer, target=target, params=params, seed=seed, timeout=timeout):
+        for record in client.watch(model, input, explainer, **options):
             if isinstance(record, wire.Explanation):
                 return record
             bar.update(task, completed=record.progress, description=f"{explainer}: {standing(record)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -54,6 +54,8 @@ def exit_code(error: FanlightError) -> int:
 def complain(error: FanlightError) -> None:
     """The error as sentences on stderr."""
     allowed = error.allowed
+    if isinstance(allowed, Mapping):
+        allowed = [f"{name} {value}" for name, value in allowed.items()]
     if isinstance(allowed, Sequence) and not isinstance(allowed, str):
         allowed = ", ".join(map(str, allowed))
     lines = [error.message, f"Allowed: {allowed}" if allowed is not None else None, error.hint]

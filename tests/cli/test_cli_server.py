@@ -1,0 +1,130 @@
+"""The command against a running server, started once for all tests here."""
+
+import json
+import subprocess
+
+import pytest
+from PIL import Image
+
+from fanlight.artifact import Artifact
+from support.processes import BIN, FanlightServer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = FanlightServer(tmp_path_factory.mktemp("cli"), trust="request")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def fanlight(server, tmp_path):
+    """`fanlight("models", "--json")` runs the command against the server."""
+
+    def run(*args, token=server.token):
+        env = {"PATH": "", "FANLIGHT_URL": server.url, "HOME": str(tmp_path), "COLUMNS": "200"}
+        if token is not None:
+            env["FANLIGHT_TOKEN"] = token
+        command = [BIN / "fanlight", *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pictures") / "circle.png"
+    Image.radial_gradient("L").convert("RGB").save(path)
+    return path
+
+
+def explained(fanlight, picture, *args):
+    run = fanlight("explain", picture, "--model", "efficientnet-lite0", "--explainer", "saliency", "--json", *args)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_models_are_listed_with_the_explainers_that_fit(fanlight):
+    models = json.loads(fanlight("models", "--json").stdout)
+    assert [m["id"] for m in models] == ["efficientnet-lite0"]
+    assert "saliency" in fanlight("models").stdout
+
+
+def test_data_sets_are_listed(fanlight):
+    run = fanlight("datasets", "--json")
+    assert run.returncode == 0 and isinstance(json.loads(run.stdout), list)
+
+
+def test_explaining_saves_what_the_server_keeps(fanlight, picture, tmp_path):
+    record = explained(fanlight, picture, "--out", tmp_path / "out")
+    artifact = record["artifacts"][0]
+    arrays = Artifact.from_bytes((tmp_path / "out" / f"{artifact['name']}.safetensors").read_bytes()).check()
+    assert arrays.kind == artifact["kind"]
+    with Image.open(tmp_path / "out" / f"{artifact['name']}.png") as drawing:
+        assert drawing.size[0] > 100
+    assert json.loads((tmp_path / "out" / "explanation.json").read_text()) == record
+
+
+def test_without_json_it_is_sentences(fanlight, picture):
+    run = fanlight("explain", picture, "--model", "efficientnet-lite0", "--explainer", "saliency")
+    assert run.returncode == 0
+    assert "Saliency" in run.stdout and "%" in run.stdout and "Traceback" not in run.stderr
+
+
+def test_a_difference_of_two_classes_is_a_target(fanlight, picture):
+    record = explained(fanlight, picture, "--target", "1", "--minus", "2")
+    assert record["target"] == {"minus": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--model", "no-such-model"),
+        ("--explainer", "no-such-explainer"),
+        ("--param", "no_such=1"),
+        ("--target", "99999"),
+    ],
+)
+def test_a_refusal_ends_with_4_and_says_what_is_allowed(fanlight, picture, option, value):
+    given = {"--model": "efficientnet-lite0", "--explainer": "saliency", option: value}
+    run = fanlight("explain", picture, *(word for pair in given.items() for word in pair))
+    assert run.returncode == 4
+    assert run.stderr.strip() and "Traceback" not in run.stderr and run.stdout == ""
+
+
+def test_a_wrong_token_and_none_are_refused(fanlight):
+    assert fanlight("models", token="wrong").returncode == 4
+    assert fanlight("models", token=None).returncode == 4
+
+
+def test_a_link_is_made_listed_and_revoked(fanlight, picture):
+    made = json.loads(fanlight("share", explained(fanlight, picture)["id"], "--days", "2", "--json").stdout)
+    assert made["url"].endswith(made["token"]) and made["loopback_only"]
+    assert made["id"] in fanlight("share", "list").stdout
+    assert json.loads(fanlight("share", "revoke", made["id"], "--json").stdout)["revoked"]
+    listed = {s["id"]: s for s in json.loads(fanlight("share", "list", "--json").stdout)}
+    assert listed[made["id"]]["revoked"]
+
+
+def test_a_loopback_link_comes_with_a_warning(fanlight, picture):
+    run = fanlight("share", explained(fanlight, picture)["id"])
+    assert run.stdout.strip().startswith("http") and "this machine only" in run.stderr
+
+
+def test_a_file_to_send_needs_nothing_else(fanlight, picture, tmp_path):
+    run = fanlight("share", explained(fanlight, picture)["id"], "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert run.returncode == 0
+    assert "data:image/png;base64," in page and 'src="http' not in page and 'src="/' not in page
+
+
+def test_pages_need_both_ids_for_one_file_each(fanlight, tmp_path):
+    assert fanlight("share", "a", "b", "--html", tmp_path / "page.html").returncode == 2
+
+
+def test_a_local_server_is_found_without_a_token_by_its_data_folder(tmp_path, running_server):
+    other = running_server(token="")
+    env = {"PATH": "", "HOME": str(tmp_path), "FANLIGHT_URL": other.url, "FANLIGHT_DATA_DIR": str(other.data)}
+    run = subprocess.run([BIN / "fanlight", "models", "--json"], capture_output=True, text=True, env=env, check=False)
+    assert run.returncode == 0, run.stderr
