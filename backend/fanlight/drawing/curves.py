@@ -20,7 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]
 
-WIDTH, ASPECT = 640, 0.56
+WIDTH, ASPECT = 440, 0.62
 FINE = 2  # drawn so many times larger, then reduced: Pillow does not smooth lines
 INKS = {
     False: {
@@ -110,7 +110,7 @@ class Curves:
         at = (0, len(x) // 2, len(x) - 1)
         heads = ("series", f"mean ({unit})", *(f"at {artifact.meta['x_label']} {digits(float(x[i]))}" for i in at))
         rows = [
-            (name, *(float(f"{v:.3g}") for v in (y.mean(dtype=np.float64), *(y[i] for i in at))))
+            (name, *(float(f"{v:.3g}") for v in (mean(x, y), *(y[i] for i in at))))
             for name, y in zip(artifact.meta["series"], artifact.arrays["y"], strict=True)
         ]
         return Table(heads, tuple(sorted(rows, key=lambda row: row[0] in floors(artifact))))
@@ -118,6 +118,12 @@ class Curves:
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:  # noqa: ARG002
         parts = [f"{row[0]} {digits(row[1])}" for row in self.table(artifact).rows]
         return f"Mean {artifact.meta['y_label']} over the curve: {', '.join(parts)}."
+
+
+def mean(x: Array, y: Array) -> float:
+    """Area under the curve by trapezoids over its length; of a single point its value."""
+    width = np.diff(x.astype(np.float64))
+    return float(((y[1:] + y[:-1]) / 2 * width).sum() / width.sum()) if width.sum() > 0 else float(y[0])
 
 
 def floors(artifact: Artifact) -> frozenset[str]:

@@ -41,8 +41,8 @@ class ImageMap:
         ends = self.legend(artifact, cmap=cmap, lo=lo, hi=hi)
         target = fitted(value.shape, size)
         if target != value.shape:
-            enlarged = Image.fromarray(np.ascontiguousarray(value, np.float32)).resize(target[::-1], Resampling.BILINEAR)
-            value = np.asarray(enlarged)
+            plane = Image.fromarray(np.ascontiguousarray(value, np.float32))
+            value = np.asarray(plane.resize(target[::-1], Resampling.BILINEAR))
         return Image.fromarray(colour.colours(value, ends.lo, ends.hi, ends.cmap))
 
     def table(self, artifact: Artifact, *, classes: list[str] | None = None) -> Table:  # noqa: ARG002

@@ -40,7 +40,7 @@ def font(size: int) -> Font:
 
 def drawable(text: str) -> str:
     """`text` in the letters that the face has."""
-    bare = unicodedata.normalize("NFKD", text.translate(SPELLED))
+    bare = "".join(c if c in GLYPHS else unicodedata.normalize("NFKD", c) for c in text.translate(SPELLED))
     return " ".join("".join(c if c in GLYPHS else " " if c.isspace() else "" for c in bare).split())
 
 

@@ -12,11 +12,12 @@ def digits(value: float, n: int = 3) -> str:
     """0.0312, 12.4, 1,230, 3.1e−7: `n` significant digits, an exponent only below 0.0001."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value).replace("-", MINUS)
+    value = float(f"{value:.{n - 1}e}")  # rounded first: 0.9996 is 1.00, not 1.000
     size = math.floor(math.log10(abs(value)))
     if size < -4:
         mantissa, exponent = f"{value:.{n - 1}e}".split("e")
         return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
-    return f"{round(value, n - 1 - size):,.{max(0, n - 1 - size)}f}".replace("-", MINUS)
+    return f"{value:,.{max(0, n - 1 - size)}f}".replace("-", MINUS)
 
 
 def signed(value: float, n: int = 3) -> str:
@@ -28,9 +29,9 @@ def percent(share: float, decimals: int = 0) -> str:
     """0.613 -> "61 %"; what is not quite nothing or everything does not look like it."""
     least = 10.0**-decimals
     if 0 < share * 100 < least / 2:
-        return f"under {least:g} %"
+        return f"< {least:g} %"
     if 100 - least / 2 <= share * 100 < 100:
-        return f"over {100 - least:g} %"
+        return f"> {100 - least:g} %"
     return f"{share * 100:.{decimals}f} %".replace("-", MINUS)
 
 

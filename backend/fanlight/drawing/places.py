@@ -73,7 +73,7 @@ def sentence(values: Array, *, signed: bool, target: str) -> str:
 def _carried(total: Array, what: str) -> str:
     share = total / total.sum()
     order = np.argsort(-share, kind="stable")
-    count = next((n for n in (1, 2, 3) if share[order[:n]].sum() >= 0.5), 3)
+    count = next((n for n in (1, 2, 3) if share[order[:n]].sum() >= 0.5 - 1e-9), 3)
     carried = share[order[:count]].sum()
     if carried <= SPREAD:
         return f"The {what} is spread over the picture; no ninth of it carries more than {percent(share.max())}."

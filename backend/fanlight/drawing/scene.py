@@ -50,11 +50,14 @@ class Style:
         opacity = view.get("opacity")
         if opacity is not None and not 0 <= opacity <= 1:
             raise InvalidField("`opacity` of a view lies between 0 and 1.", given=opacity, allowed=[0, 1])
-        if view.get("cmap") is not None and view["cmap"] not in colour.MAPS:
+        lo, hi = view.get("lo"), view.get("hi")
+        if (lo is None) != (hi is None) or (lo is not None and hi is not None and not lo < hi):
+            raise InvalidField("`lo` and `hi` of a view come together, `lo` below `hi`.", given=[lo, hi])
+        if view.get("cmap") is not None and view["cmap"] not in list(colour.MAPS):
             raise InvalidField(
                 "`cmap` of a view is the name of a colour map.", given=view["cmap"], allowed=[*colour.MAPS]
             )
-        return cls(view.get("cmap"), view.get("lo"), view.get("hi"), OPACITY if opacity is None else float(opacity))
+        return cls(view.get("cmap"), lo, hi, OPACITY if opacity is None else float(opacity))
 
     @property
     def scale(self) -> dict[str, Any]:
@@ -67,7 +70,7 @@ PLAIN = Style()
 
 def picture(pixels: Pixels, artifact: Artifact, *, size: int = 512) -> Image.Image:
     """What the model saw: the box of `artifact` in the stored picture, longer side `size`."""
-    return images.crop_resize(pixels, artifact.meta["box"], fitted(_shape(artifact), size))
+    return images.crop_resize(pixels, artifact.meta["box"], fitted(grid(artifact), size))
 
 
 def overlay(pixels: Pixels, artifact: Artifact, *, size: int = 512, style: Style = PLAIN) -> Image.Image:
@@ -93,7 +96,7 @@ def _blend(under: Image.Image, artifact: Artifact, size: int, style: Style) -> I
     return Image.blend(under.convert("L").convert("RGB"), drawn, style.opacity)
 
 
-def _shape(artifact: Artifact) -> tuple[int, int]:
+def grid(artifact: Artifact) -> tuple[int, int]:
     """(H, W) of the grid of a map."""
-    grid: np.ndarray[Any, Any] = artifact.arrays["label" if artifact.kind == "region-scores" else "value"]
-    return grid.shape[0], grid.shape[1]
+    values: np.ndarray[Any, Any] = artifact.arrays["label" if artifact.kind == "region-scores" else "value"]
+    return values.shape[0], values.shape[1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fanlight import wire
-from fanlight.drawing.number import MINUS, percent
+from fanlight.drawing.number import MINUS
 
 Tone = Literal["good", "warn", "quiet"]
 
@@ -36,15 +36,15 @@ def badge(trust: wire.Trust) -> Badge:
         return Badge(
             "good",
             f"faithfulness {score(trust.faithfulness)} above random{between}",
-            "Taking away what the map ranks highest changes the answer sooner, bringing it back restores it sooner, "
-            "than doing so in random order. 0 is what a random order gets; more is better."
-            + (" In brackets: 95 % interval." if interval else ""),
+            "Hiding what the map ranks highest changes the answer sooner than hiding parts in random order, and putting it "
+            "back restores the answer sooner. A random order gets 0; more is better."
+            + (" In brackets: the 95 % interval." if interval else ""),
         )
     return Badge(
         "warn",
         f"faithfulness {score(trust.faithfulness)}{between}: not above the random floor, do not read it",
-        "Taking away what the map ranks highest changes the answer no faster than taking away random parts. "
-        "Whatever the map seems to show, this picture gives no reason to believe it.",
+        "Hiding what the map ranks highest changes the answer no sooner than hiding random parts. Whatever the map seems "
+        "to show, nothing measured here supports it.",
     )
 
 
@@ -53,10 +53,3 @@ def _without(trust: wire.Trust) -> Badge:
         return Badge("quiet", "not measured yet", "How far to trust this map was not measured before it was frozen.")
     reason = trust.reason or "The measurement failed."
     return Badge("quiet", "trust not available", reason if reason.endswith(".") else reason + ".")
-
-
-def completeness(trust: wire.Trust) -> str | None:
-    """How much of the answer the map leaves unexplained, where the method promises to explain all of it."""
-    if trust.completeness_error is None:
-        return None
-    return f"completeness error {percent(trust.completeness_error, 1)}"
