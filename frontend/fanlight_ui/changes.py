@@ -48,7 +48,8 @@ def hide(record: wire.Explanation) -> Component | None:
     words = [
         html.H2("Change something"),
         html.P(
-            "Draw a rectangle on the picture, or type its corners. The model is asked again with that part turned grey; the new answer is a record of its own, beside this one."
+            "Draw a rectangle on the picture, or type its corners. The model is asked again with that part turned grey; "
+            "the new answer is a record of its own, beside this one."
         ),
         html.Div(fields, className="corners"),
         html.Div(
@@ -75,7 +76,8 @@ def share_dialog(days: int) -> Component:
     return dmc.Modal(
         [
             html.P(
-                "Whoever has the link sees exactly this, frozen: picture, map, numbers and provenance. They can change nothing and reach nothing else. You can revoke it under Shares."
+                "Whoever has the link sees exactly this, frozen: picture, map, numbers and provenance. "
+                "They can change nothing and reach nothing else. You can revoke it under Shares."
             ),
             dmc.NumberInput(
                 id="ex-share-days",
@@ -114,7 +116,8 @@ def shared(share: wire.NewShare) -> list[Component]:
     if share.loopback_only:
         parts.append(
             dmc.Alert(
-                "This server listens on this machine only, so nobody else can open the link. Start it with --host and FANLIGHT_TOKEN set, or send the self-contained page from Export.",
+                "This server listens on this machine only, so nobody else can open the link. "
+                "Start it with --host and FANLIGHT_TOKEN set, or send the self-contained page from Export.",
                 color="yellow",
                 title="Only you can open it",
             )

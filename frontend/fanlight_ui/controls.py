@@ -110,7 +110,10 @@ def _field(name: str, spec: Schema) -> Field:
 
 
 def control_id(scope: str, field: Field) -> dict[str, str]:
-    """The pattern-matching id of a control: `scope` is the form it stands in. A switch has a type of its own, because it holds `checked`, not `value`."""
+    """The pattern-matching id of a control; `scope` is the form it stands in.
+
+    A switch has a type of its own, because it holds `checked`, not `value`.
+    """
     return {"type": "flag" if field.kind == "switch" else "param", "scope": scope, "name": field.name}
 
 

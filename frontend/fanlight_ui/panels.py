@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dash import dcc, html
@@ -13,7 +13,7 @@ from fanlight import wire
 from fanlight.client import calls
 from fanlight_ui import errors, session, views
 from fanlight_ui.views import base, trust
-from fanlight_ui.views.numbers import digits, percent, seconds
+from fanlight_ui.views.numbers import percent, seconds
 
 ENDED = {
     "cancelled": "It was cancelled before it finished; nothing was stored.",
@@ -111,7 +111,11 @@ def facts(record: wire.Explanation) -> str:
 def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return digits(value) if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+DROWNED = 8.0
+"""How many times larger a shared scale may be than a map's own before its colours say nothing any more."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,10 @@ class Scale:
     hi: float
     unit: str
 
+    @property
+    def reach(self) -> float:
+        return max(abs(self.lo), abs(self.hi))
+
     @classmethod
     def of(cls, result: Mapping[str, Any] | None) -> Scale | None:
         legend = (result or {}).get("legend")
@@ -129,7 +137,7 @@ class Scale:
 
 
 def common(scales: Sequence[Scale | None]) -> list[Scale | None]:
-    """One scale for all maps that have the same unit and the same kind of sign; a map alone in its unit keeps its own."""
+    """One scale for all maps of one unit and one kind of sign, unless the smallest of them would drown on it (DROWNED)."""
 
     def kind(s: Scale) -> tuple[str, bool]:
         return (s.unit, s.lo < 0)
@@ -139,7 +147,10 @@ def common(scales: Sequence[Scale | None]) -> list[Scale | None]:
         if s is not None:
             old = shared.get(kind(s), s)
             shared[kind(s)] = Scale(min(old.lo, s.lo), max(old.hi, s.hi), s.unit)
-    return [None if s is None else shared[kind(s)] for s in scales]
+    for s in scales:
+        if s is not None and DROWNED * s.reach < shared[kind(s)].reach:
+            shared[kind(s)] = replace(shared[kind(s)], lo=0.0, hi=0.0)
+    return [s if s is None or shared[kind(s)].reach == 0 else shared[kind(s)] for s in scales]
 
 
 def kept(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

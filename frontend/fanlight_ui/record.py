@@ -235,7 +235,7 @@ def maps(known: Known) -> list[Component | None]:
             html.Section(
                 [
                     view,
-                    html.Div(caption(known, artifact) if slot == 0 else [html.H2(artifact.name)], className="caption"),
+                    html.Div(caption(record) if slot == 0 else [html.H2(artifact.name)], className="caption"),
                 ],
                 className="card map-part",
             )
@@ -266,8 +266,7 @@ def maps(known: Known) -> list[Component | None]:
     return [*shown, tools, live(known)]
 
 
-def caption(known: Known, artifact: wire.ArtifactRef) -> list[Component]:
-    record = known.record
+def caption(record: wire.Explanation) -> list[Component]:
     return [
         html.Div(
             [html.H2(record.explainer_title), html.Span(trust.badge(record.trust), id="ex-badge")], className="row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -14,7 +15,6 @@ from fanlight_ui import controls, forecast, panels
 from fanlight_ui.choice import MOST, Choice
 from fanlight_ui.session import src
 from fanlight_ui.views import base, prediction
-from fanlight_ui.views.numbers import seconds
 
 STRIP = 24
 """Samples that are fetched at a time."""
@@ -22,36 +22,54 @@ STRIP = 24
 Panel = tuple[Any, dict[str, Any], wire.Explanation | None]
 
 
-def page(
-    choice: Choice,
-    models: Sequence[wire.Model],
-    model: wire.Model | None,
-    infos: Sequence[wire.ExplainerInfo],
-    datasets: Sequence[wire.Dataset],
-    samples: wire.Page[wire.Sample] | None,
-    chosen: wire.Input | None,
-    found: Sequence[Panel],
-) -> Component:
+@dataclass(frozen=True)
+class Facts:
+    """Everything that the page shows.
+
+    Args:
+        model: the chosen one, with its classes; None where no model is registered.
+        shelf: the data set whose samples are shown.
+        chosen: the picture to explain.
+        found: what stands in the panels.
+    """
+
+    choice: Choice
+    models: Sequence[wire.Model]
+    model: wire.Model | None
+    infos: Sequence[wire.ExplainerInfo]
+    datasets: Sequence[wire.Dataset] = ()
+    shelf: str | None = None
+    samples: wire.Page[wire.Sample] | None = None
+    chosen: wire.Input | None = None
+    found: Sequence[Panel] = ()
+
+    @property
+    def picked(self) -> list[wire.ExplainerInfo]:
+        """The chosen methods that fit the model; the first that fits where none was chosen."""
+        fits = available(self.model) if self.model else []
+        names = [n for n in self.choice.explainers if n in fits] or fits[:1]
+        return [i for n in names for i in self.infos if i.name == n]
+
+
+def page(facts: Facts) -> Component:
     """The whole page, as the address says."""
-    if model is None:
+    if facts.model is None:
         return html.Main(
-            [html.H1("Explain"), html.P("No model is registered yet. Bring one: fanlight models add FOLDER_OR_FILE.")],
+            [
+                html.H1("Explain"),
+                html.P("No model is registered yet. FANLIGHT_MODELS names bundles and Python files to register."),
+            ],
             className="page narrow",
         )
-    first = next((record for _, _, record in found if record is not None and record.prediction), None)
-    names = [n for n in choice.explainers if n in available(model)] or available(model)[:1]
-    picked = [i for n in names for i in infos if i.name == n]
+    first = next((record for _, _, record in facts.found if record is not None and record.prediction), None)
     return html.Main(
         [
-            dcc.Store(id="wb-choice", data={"results": list(choice.results)}),
-            dcc.Store(id="wb-input", data=chosen.model_dump(mode="json") if chosen else None),
-            dcc.Store(id="wb-titles", data={i.name: i.title for i in infos}),
-            dcc.Store(id="wb-defaults", data=defaults(picked)),
+            dcc.Store(id="wb-choice", data={"results": list(facts.choice.results)}),
+            dcc.Store(id="wb-input", data=facts.chosen.model_dump(mode="json") if facts.chosen else None),
+            dcc.Store(id="wb-titles", data={i.name: i.title for i in facts.infos}),
+            dcc.Store(id="wb-defaults", data=defaults(facts.picked)),
             html.Div(html.H1(title(first) if first else "Explain", id="wb-title"), className="head"),
-            html.Div(
-                [rail(choice, models, model, infos, picked, datasets, samples), stage(chosen, first, found)],
-                className="workbench",
-            ),
+            html.Div([rail(facts, facts.model), stage(facts.chosen, first, facts.found)], className="workbench"),
         ],
         className="page",
     )
@@ -65,35 +83,28 @@ def title(record: wire.Explanation) -> str:
 # --- the rail: what is asked
 
 
-def rail(
-    choice: Choice,
-    models: Sequence[wire.Model],
-    model: wire.Model,
-    infos: Sequence[wire.ExplainerInfo],
-    picked: Sequence[wire.ExplainerInfo],
-    datasets: Sequence[wire.Dataset],
-    samples: wire.Page[wire.Sample] | None,
-) -> Component:
+def rail(facts: Facts, model: wire.Model) -> Component:
+    picked, infos = facts.picked, facts.infos
     return html.Div(
         [
             _step(
                 "Model",
                 dmc.Select(
                     id="wb-model",
-                    data=[{"value": m.id, "label": m.name} for m in models],
+                    data=[{"value": m.id, "label": m.name} for m in facts.models],
                     value=model.id,
                     allowDeselect=False,
                     **{"aria-label": "Model"},
                 ),
             ),
-            _step("Picture", browser(datasets, samples)),
+            _step("Picture", browser(facts.datasets, facts.shelf, facts.samples)),
             _step(
                 f"Methods, up to {MOST} side by side",
                 dmc.ChipGroup(chips(model, infos), id="wb-methods", value=[i.name for i in picked], multiple=True),
                 html.Div(reasons(model, infos), id="wb-reasons"),
-                html.Div(forms(picked, choice.params), id="wb-forms"),
+                html.Div(forms(picked, facts.choice.params), id="wb-forms"),
             ),
-            _step("Target", *targets(choice, model)),
+            _step("Target", *targets(facts.choice, model)),
             html.Div(
                 [
                     html.Div(id="wb-forecast", className="quiet"),
@@ -112,7 +123,7 @@ def _step(name: str, *parts: Component) -> Component:
     return html.Section([html.H2(name, className="step-name"), *parts], className="step-of")
 
 
-def browser(datasets: Sequence[wire.Dataset], samples: wire.Page[wire.Sample] | None) -> Component:
+def browser(datasets: Sequence[wire.Dataset], shelf: str | None, samples: wire.Page[wire.Sample] | None) -> Component:
     """Own pictures by button and camera; samples of the registered data sets as a strip."""
     own = html.Div(
         [
@@ -132,7 +143,7 @@ def browser(datasets: Sequence[wire.Dataset], samples: wire.Page[wire.Sample] | 
                     dmc.Select(
                         id="wb-dataset",
                         data=[{"value": d.id, "label": f"{d.name} ({d.count:,})"} for d in datasets],
-                        value=datasets[0].id,
+                        value=shelf,
                         allowDeselect=False,
                         size="sm",
                         **{"aria-label": "Data set"},
@@ -204,7 +215,9 @@ def forms(infos: Sequence[wire.ExplainerInfo], values: Mapping[str, Mapping[str,
     return [
         html.Details(
             [
-                html.Summary([i.title, html.Span(i.summary, className="quiet")]),
+                html.Summary(
+                    [i.title, html.Span(f"{i.summary} {forecast.words(i.cost).capitalize()}.", className="quiet")]
+                ),
                 controls.form(i.params, i.name, values.get(i.name)),
                 reading(i),
             ],
@@ -284,14 +297,6 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
     ]
 
 
-def forecasts(infos: Sequence[wire.ExplainerInfo], taken: Sequence[float | None]) -> list[Component]:
-    """A line per method, and the sum where every one is known."""
-    lines = [html.P(f"{i.title}: {forecast.words(i.cost, t)}") for i, t in zip(infos, taken, strict=True)]
-    if len(infos) > 1 and all(t is not None for t in taken):
-        lines.append(html.P(f"Together about {seconds(sum(t for t in taken if t is not None))}"))
-    return lines
-
-
 # --- the stage: what is seen
 
 
@@ -305,14 +310,15 @@ def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequ
                     html.Img(
                         id="wb-picture", src=shown, alt="The chosen picture", hidden=not chosen, className="subject"
                     ),
-                    html.Div(
+                    html.Button(
                         [
-                            html.P("Drop a picture here", className="big"),
-                            html.P("or paste one, choose a file, or click a sample.", className="quiet"),
+                            html.Span("Drop a picture here", className="big"),
+                            html.Span("or paste one, click to choose a file, or take a sample.", className="quiet"),
                         ],
                         id="wb-hint",
                         className="hint",
                         hidden=bool(chosen),
+                        **{"data-upload-pick": "file"},
                     ),
                 ],
                 className="drop",
@@ -346,7 +352,7 @@ def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequ
         className="tools card",
     )
     return html.Div(
-        [html.Div([subject, *slots], className="panels"), tools],
+        [html.Div([subject, html.Div(slots, className="slots")], className="panels"), tools],
         id="wb-stage",
         className="stage asked" if found else "stage",
         **{"data-linked": "1"},

@@ -44,7 +44,7 @@
     request.onload = () => {
       if (request.status >= 400) return say(sentence(request), true);
       const input = JSON.parse(request.responseText);
-      say([`${input.width} × ${input.height} px`, ...(input.notes ?? [])].join(" · "));
+      say("");
       dash_clientside.set_props(into, { data: { ...input, shown } });
     };
     request.onerror = () => say(sentence(request), true);

@@ -28,7 +28,7 @@ from fanlight.errors import FanlightError, InvalidField
 from fanlight_ui import changes, errors, panels, record, workbench
 from fanlight_ui.choice import wire_target
 from fanlight_ui.session import ask, go
-from fanlight_ui.views import base, trust
+from fanlight_ui.views import base, prediction, trust
 
 dash.register_page(__name__, path_template="/e/<id>", title="Explanation · Fanlight")
 
@@ -101,11 +101,12 @@ async def _body(known: record.Known) -> Any:
         return record.body(known)
     if found.state in wire.TERMINAL or found.job is None:
         return html.Div(panels.ended(found), className="card")
+    predicted = html.Div(prediction.bars(found.prediction[:5], explained=record.target_class(found)), className="pad")
     shown = html.Img(src=base.picture(found.input), alt=f"The picture {found.input_name}".strip(), className="subject")
     waiting = panels.waiting(await ask(calls.job(found.job)), 0)
     return html.Div(
         [
-            html.Section(shown, className="card subject-part"),
+            html.Section([shown, predicted], className="card subject-part"),
             html.Section([html.H2(found.explainer_title, className="pad"), waiting], className="card map-part"),
         ],
         className="record",

@@ -40,14 +40,13 @@ WAIT = 2.0
 async def layout(**query: str) -> Component:
     choice = Choice.of(query)
     models, infos, datasets = await asyncio.gather(ask(calls.models()), ask(calls.explainers()), ask(calls.datasets()))
-    model = next((m for m in models if m.id == choice.model), None)
-    if choice.model and model is None:
-        await ask(calls.model(choice.model))  # says which models there are
-    model = model or (models[0] if models else None)
+    name = choice.model or (models[0].id if models else None)
+    model = await ask(calls.model(name)) if name else None
     chosen = await ask(calls.input(choice.input)) if choice.input else None
     found = [await _panel(id, slot) for slot, id in enumerate(choice.results)]
-    samples = await ask(calls.samples(datasets[0].id, limit=parts.STRIP)) if datasets else None
-    return parts.page(choice, models, model, infos, datasets, samples, chosen, found)
+    shelf = next((d.id for d in datasets if d.id == choice.dataset), datasets[0].id if datasets else None)
+    samples = await ask(calls.samples(shelf, limit=parts.STRIP)) if shelf else None
+    return parts.page(parts.Facts(choice, models, model, infos, datasets, shelf, samples, chosen, found))
 
 
 async def _panel(id: str, slot: int) -> tuple[list[Component] | Component, dict[str, Any], wire.Explanation | None]:
@@ -60,7 +59,7 @@ async def _panel(id: str, slot: int) -> tuple[list[Component] | Component, dict[
         if record.state in wire.TERMINAL or record.job is None:
             return panels.ended(record), panels.kept(record, {}), record
         job = await ask(calls.job(record.job))
-        return panels.waiting(job, slot), panels.kept(record, {}), None
+        return panels.waiting(job, slot), panels.kept(record, {}), record
     except FanlightError as e:
         return errors.notice(e), {"id": id, "state": "failed"}, None
 
@@ -156,15 +155,13 @@ async def choose_methods(
     return parts.forms(chosen, typed), parts.defaults(chosen)
 
 
-@callback(Output("wb-forecast", "children"), Input("wb-methods", "value"), Input("wb-model", "value"))
-async def cost(names: list[str], model: str | None) -> Any:
-    """What the chosen methods will cost, in passes and, where this server has measured it, in seconds."""
-    if not names or not model:
+@callback(Output("wb-forecast", "children"), Input("wb-methods", "value"))
+async def cost(names: list[str]) -> str:
+    """What the chosen methods will cost at their default parameters, in passes and by this server's measured speed."""
+    if not names:
         return "Choose at least one method."
-    infos = {i.name: i for i in await ask(calls.explainers())}
-    chosen = [infos[n] for n in names if n in infos]
-    taken = await asyncio.gather(*(forecast.rate(model, i.name) for i in chosen))
-    return parts.forecasts(chosen, taken)
+    infos, system = await asyncio.gather(ask(calls.explainers()), ask(calls.system()))
+    return forecast.words(sum(i.cost for i in infos if i.name in names), system.settings.get("throughput"))
 
 
 @callback(
@@ -289,9 +286,9 @@ async def follow(_nudge: Any, _tick: int, kept: dict[str, Any] | None, id: dict[
         record = await ask(calls.explanation(kept["id"]))
         set_props(panels.badge_id(id["slot"]), {"children": trust.badge(record.trust)})
         return no_update, {**kept, "trust": record.trust.state}
-    shown, new, record_ = await _panel(kept["id"], id["slot"])
-    if record_ is not None and record_.state == "succeeded":
-        _tell_prediction(record_)
+    shown, new, found = await _panel(kept["id"], id["slot"])
+    if found is not None and found.prediction:
+        _tell_prediction(found)
     return shown, new
 
 

@@ -121,14 +121,14 @@ def scale_parts(legend: Mapping[str, Any]) -> list[Component]:
     number = signed if legend["lo"] < 0 else digits
     lo, hi = number(legend["lo"], 2), number(legend["hi"], 2)
     return [
-        html.Span(f"{legend.get('lo_label', '')} {lo}".strip(), className="end lo"),
         html.Span(
             className="colours",
             style={"backgroundImage": f"linear-gradient(to right, {', '.join(legend['stops'])})"},
             **{"aria-hidden": "true"},
         ),
-        html.Span(f"{hi} {legend.get('hi_label', '')}".strip(), className="end hi"),
+        html.Span(f"{legend.get('lo_label', '')} {lo}".strip(), className="lo"),
         html.Span(legend.get("unit", ""), className="unit"),
+        html.Span(f"{hi} {legend.get('hi_label', '')}".strip(), className="hi"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Artifact kind `region-scores`: a value per region, laid over the picture; the numbers of every class are stored, so the target can be switched live."""
+"""Artifact kind `region-scores`: a value per region, laid over the picture. The scores of every class are stored: the target switches live."""
 
 from __future__ import annotations
 
