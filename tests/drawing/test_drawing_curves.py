@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawing_samples import curves
 
-from conftest import curves
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
 from fanlight.drawing.colour import rgb

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawing_samples import image_map, regions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from conftest import image_map, regions
 from fanlight.artifact import KINDS
 from fanlight.drawing import RENDERERS, colour, places, renderer
 from fanlight.drawing.number import digits, percent, shares, signed

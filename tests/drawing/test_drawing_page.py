@@ -8,8 +8,8 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from drawing_samples import TRUST, curves, frozen, image_map
 
-from conftest import TRUST, curves, frozen, image_map
 from fanlight import wire
 from fanlight.artifact import Artifact
 from fanlight.drawing import page, pictures
@@ -48,7 +48,9 @@ def shared(explanations: list[dict], maps: list[Artifact | None], **options) -> 
         "expires": 1_798_707_600.0,
         "title": options.pop("title", ""),
     }
-    return page.share_page(snapshot, maps, **{"base": "https://fan.example", "token_path": "/pre/s/tok", **options})
+    return page.share_page(
+        snapshot, maps=maps, **{"base": "https://fan.example", "token_path": "/pre/s/tok", **options}
+    )
 
 
 def words(html: str) -> str:
@@ -147,7 +149,7 @@ def test_the_page_asks_no_other_host_for_anything(edges):
     paper = {"citation": "Zeiler & Fergus 2014", "link": "https://example.org/paper"}
     for html in (
         shared([frozen(paper=paper)], [edges]),
-        shared([frozen(paper=paper)], [edges], images={}),
+        shared([frozen(paper=paper)], [edges], images=lambda n, name: b"png"),
         page.gone_page(),
     ):
         reader = Reader(html)
@@ -198,8 +200,8 @@ def test_the_page_is_complete_without_its_script(edges):
 
 def test_the_self_contained_page_holds_its_pictures(cat, edges):
     explanation = frozen()
-    images = {f"0/{n}": pictures.share_image(n, explanation, cat, edges, curves(), {}) for n in pictures.NAMES}
-    html = shared([explanation], [edges], images=images, base="", token_path="")
+    images = {n: pictures.share_image(n, explanation, cat, edges, curves(), {}) for n in pictures.NAMES}
+    html = shared([explanation], [edges], images=lambda n, name: images[name], base="", token_path="")
     reader = Reader(html)
     sources = [a["src"] for a in reader.all("img")] + [a["srcset"] for a in reader.all("source")]
     assert len(sources) == 4 and all(str(s).startswith("data:image/png;base64,") for s in sources)
@@ -208,7 +210,7 @@ def test_the_self_contained_page_holds_its_pictures(cat, edges):
     assert (
         "og:image" not in html
         and "expires" not in words(html)
-        and page.POLICY in str([a.get("content") for a in reader.all("meta")])
+        and page.IN_FILE in str([a.get("content") for a in reader.all("meta")])
     )
 
 

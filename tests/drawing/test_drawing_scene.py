@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawing_samples import TRUST, image_map, record
 from PIL import Image
 
-from conftest import TRUST, image_map, record
 from fanlight import wire
 from fanlight.drawing import colour, lettering, preview, scene, trust
 from fanlight.drawing.scene import Style

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,40 +29,50 @@ def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-POLICY = f"default-src 'none'; img-src 'self' data:; style-src {_source(CSS)}; script-src {_source(JS)}; base-uri 'none'; form-action 'none'"
-"""Content-Security-Policy of both pages; as a header add `; frame-ancestors 'none'`."""
+CLOSED = "base-uri 'none'; form-action 'none'"
+IN_FILE = f"default-src 'none'; img-src 'self' data:; style-src {_source(CSS)}; script-src {_source(JS)}; {CLOSED}"
+POLICY = f"{IN_FILE}; frame-ancestors 'none'"
+"""Content-Security-Policy that both pages are served with."""
 
 
 def share_page(
     snapshot: Mapping[str, Any],
-    maps: Sequence[Artifact | None],
     *,
+    maps: Sequence[Artifact | None],
     base: str,
     token_path: str,
-    images: Mapping[str, bytes] | None = None,
+    images: Callable[[int, str], bytes | None] | None = None,
 ) -> str:
     """The page of a share.
 
     Args:
         snapshot: {"explanations": [...], "view": {...}, "created": s, "expires": s, "title": ""}. An explanation is a
-            `wire.Explanation` as JSON with "reading", "misleads", "method_title", "paper" (a citation, or {citation, link}).
-        maps: of each explanation the artifact that lies over the picture, or None where it is gone: the page then says so.
-        base: scheme and host that others see, for the preview's absolute address, for example https://fanlight.example.org.
-        token_path: path of this page with any prefix; pictures are at `{token_path}/{n}/{name}`, n from 0, name of `pictures.NAMES`.
-        images: PNG by "{n}/{name}"; where given they are embedded, and the page is one self-contained file.
+            `wire.Explanation` as JSON with "reading", "misleads", "method_title", "paper" (text, or {citation, link}).
+        maps: of each explanation the artifact over the picture, or None where it is gone: the page then says so.
+        base: scheme and host that others see, for the preview's address, for example https://fanlight.example.org.
+        token_path: path of this page with any prefix; its pictures are at `{token_path}/{n}/{name}`, n from 0 and
+            name one of `pictures.NAMES`, and at `{token_path}/preview.png`.
+        images: PNG of (n, name). Where given they are embedded: the page is one self-contained file that never expires.
+
+    Raises:
+        InvalidField: a view that says nothing drawable (`scene.Style.of`).
     """
-    address = (lambda name: _data(images.get(name))) if images is not None else (lambda name: f"{token_path}/{name}")
+
+    def address(n: int, name: str) -> str | None:
+        return f"{token_path}/{n}/{name}" if images is None else _data(images(n, name))
+
     sections = [
-        section(record, drawn, snapshot.get("view") or {}, functools.partial(_address, address, n))
+        section(record, drawn, snapshot.get("view") or {}, functools.partial(address, n))
         for n, (record, drawn) in enumerate(zip(snapshot["explanations"], maps, strict=True))
     ]
+    expires = snapshot.get("expires") if images is None else None
     page = {
         "title": _title(snapshot, sections),
         "description": sections[0].description,
-        "preview": None if images is not None else f"{base.rstrip('/')}{token_path}/preview.png",
-        "policy": POLICY if images is not None else None,
+        "preview": f"{base.rstrip('/')}{token_path}/preview.png" if images is None else None,
+        "policy": IN_FILE if images else None,
         "frozen": day(snapshot["created"]),
-        "expires": day(snapshot["expires"]) if snapshot.get("expires") and images is None else None,
+        "expires": day(expires) if expires else None,
         "sections": sections,
     }
     return _environment().get_template("share.html").render(page=page, css=Markup(CSS), js=Markup(JS))
@@ -71,11 +81,6 @@ def share_page(
 def gone_page() -> str:
     """The page of a link that is unknown, expired or revoked: the same bytes for all three."""
     return _environment().get_template("gone.html").render(css=Markup(CSS))
-
-
-def _address(address: Any, n: int, name: str) -> str | None:
-    found: str | None = address(f"{n}/{name}")
-    return found
 
 
 def _data(blob: bytes | None) -> str | None:
