@@ -40,7 +40,12 @@ KINDS: dict[str, Kind] = {
         Kind("image-map", {"value": 2}, ("unit", "signed", "box"), "A value per pixel of the model's input."),
         # `label` (H, W) int32: region of each pixel of the model's input, 0..R-1; `value` (R,) for the target;
         # `all` (R, C) for every class, so that another target can be shown without asking the model.
-        Kind("region-scores", {"label": 2, "value": 1, "all": 2}, ("unit", "signed", "box", "target"), "A value per region of the picture, for every class."),
+        Kind(
+            "region-scores",
+            {"label": 2, "value": 1, "all": 2},
+            ("unit", "signed", "box", "target"),
+            "A value per region of the picture, for every class.",
+        ),
         # `x` (T,), `y` (S, T): series named by meta["series"]; `lo`, `hi` (S, T) their band (equal to y where there is none).
         Kind("curves", {"x": 1, "y": 2, "lo": 2, "hi": 2}, ("x_label", "y_label", "series"), "Curves with bands."),
     )

@@ -42,14 +42,22 @@ class Blobs:
         try:
             blob = bytes(self._store.get(_path(name)).bytes())
         except (NotFoundError, FileNotFoundError) as e:
-            raise NotFound("A stored file of this record is gone.", code="artifact_gone", given=name, hint="Recompute the explanation.") from e
+            raise NotFound(
+                "A stored file of this record is gone.",
+                code="artifact_gone",
+                given=name,
+                hint="Recompute the explanation.",
+            ) from e
         except (BaseError, OSError) as e:
             raise _unavailable(e) from e
         if digest(blob) != name:
             self._store.put(f"quarantine/{name}", blob)
             self._store.delete(_path(name))
             raise ComputeFailed(
-                "A stored file of this record is damaged; it was moved aside.", code="artifact_damaged", given=name, hint="Recompute the explanation."
+                "A stored file of this record is damaged; it was moved aside.",
+                code="artifact_damaged",
+                given=name,
+                hint="Recompute the explanation.",
             )
         return blob
 
@@ -77,5 +85,9 @@ def _path(name: str) -> str:
 def _unavailable(error: Exception) -> Unavailable:
     said = str(error)
     if "No space" in said or "os error 28" in said or "os error 27" in said:
-        return Unavailable("The disk that holds the artifacts is full; nothing was lost.", code="disk_full", hint="Free some space and try again.")
+        return Unavailable(
+            "The disk that holds the artifacts is full; nothing was lost.",
+            code="disk_full",
+            hint="Free some space and try again.",
+        )
     return Unavailable("The artifact store does not answer.", code="store_unavailable", hint="Try again shortly.")

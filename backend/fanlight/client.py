@@ -70,13 +70,22 @@ class calls:
     recompute = staticmethod(lambda id: Call("POST", f"/explanations/{id}/recompute", _outcome))
     shares = staticmethod(lambda: Call("GET", "/shares", _as(list[wire.Share])))
     revoke = staticmethod(lambda id: Call("DELETE", f"/shares/{id}", _as(wire.Share)))
-    artifact = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}/raw", lambda r: Artifact.from_bytes(r.content)))
+    artifact = staticmethod(
+        lambda digest: Call("GET", f"/artifacts/{digest}/raw", lambda r: Artifact.from_bytes(r.content))
+    )
     describe = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}", _as(dict[str, Any])))
     table = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}/table.csv", lambda r: r.text))
 
     @staticmethod
-    def samples(dataset: str, *, cursor: str | None = None, limit: int = 48, q: str | None = None) -> Call[wire.Page[wire.Sample]]:
-        return Call("GET", f"/datasets/{dataset}/samples", _as(wire.Page[wire.Sample]), params=_given(cursor=cursor, limit=limit, q=q))
+    def samples(
+        dataset: str, *, cursor: str | None = None, limit: int = 48, q: str | None = None
+    ) -> Call[wire.Page[wire.Sample]]:
+        return Call(
+            "GET",
+            f"/datasets/{dataset}/samples",
+            _as(wire.Page[wire.Sample]),
+            params=_given(cursor=cursor, limit=limit, q=q),
+        )
 
     @staticmethod
     def upload(name: str, blob: bytes) -> Call[wire.Input]:
@@ -84,9 +93,18 @@ class calls:
 
     @staticmethod
     def explain(
-        model: str, input: str, explainer: str, *, target: Any = None, params: Mapping[str, Any] | None = None, seed: int = 0, wait: float = 2
+        model: str,
+        input: str,
+        explainer: str,
+        *,
+        target: Any = None,
+        params: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        wait: float = 2,
     ) -> Call[wire.Explanation | wire.Accepted]:
-        body = _given(model=model, input=input, explainer=explainer, target=target, params=dict(params or {}), seed=seed)
+        body = _given(
+            model=model, input=input, explainer=explainer, target=target, params=dict(params or {}), seed=seed
+        )
         return Call("POST", "/explanations", _outcome, params={"wait": wait}, json=body)
 
     @staticmethod
@@ -103,15 +121,24 @@ class calls:
         return Call("PATCH", f"/explanations/{id}", _as(wire.Explanation), json=_given(**changes))
 
     @staticmethod
-    def intervene(explanation: str, edits: list[dict[str, Any]], note: str = "") -> Call[wire.Explanation | wire.Accepted]:
+    def intervene(
+        explanation: str, edits: list[dict[str, Any]], note: str = ""
+    ) -> Call[wire.Explanation | wire.Accepted]:
         return Call("POST", "/interventions", _outcome, json={"explanation": explanation, "edits": edits, "note": note})
 
     @staticmethod
     def live(session: str, explanation: str, edits: list[dict[str, Any]], seq: int) -> Call[wire.LivePanel]:
-        return Call("POST", "/live", _as(wire.LivePanel), json={"session": session, "explanation": explanation, "edits": edits, "seq": seq})
+        return Call(
+            "POST",
+            "/live",
+            _as(wire.LivePanel),
+            json={"session": session, "explanation": explanation, "edits": edits, "seq": seq},
+        )
 
     @staticmethod
-    def share(explanations: list[str], *, view: Mapping[str, Any] | None = None, expires_in_days: int | None = None) -> Call[wire.NewShare]:
+    def share(
+        explanations: list[str], *, view: Mapping[str, Any] | None = None, expires_in_days: int | None = None
+    ) -> Call[wire.NewShare]:
         body = _given(explanations=explanations, view=dict(view or {}), expires_in_days=expires_in_days)
         return Call("POST", "/shares", _as(wire.NewShare), json=body)
 
@@ -122,7 +149,9 @@ def failure(response: httpx.Response) -> FanlightError:
         body = wire.Error.model_validate_json(response.content).error
         error = FanlightError(body.message, code=body.code, given=body.given, allowed=body.allowed, hint=body.hint)
     except ValueError:
-        error = FanlightError(f"The server answered {response.status_code} and not in the shape of an error.", code="bad_answer")
+        error = FanlightError(
+            f"The server answered {response.status_code} and not in the shape of an error.", code="bad_answer"
+        )
     error.status = response.status_code
     return error
 
@@ -164,7 +193,9 @@ class Client:
         try:
             response = self._http.request(call.method, call.path, params=call.params, json=call.json, files=call.files)
         except httpx.TransportError as e:
-            raise FanlightError(f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint="Start one: fanlight serve") from e
+            raise FanlightError(
+                f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint="Start one: fanlight serve"
+            ) from e
         if response.is_error:
             raise failure(response)
         return call.read(response)
@@ -183,14 +214,18 @@ class Client:
         path = Path(file)
         return self.send(calls.upload(name or path.name, path.read_bytes()))
 
-    def explain(self, model: str, input: str, explainer: str, *, timeout: float = 600, **options: Any) -> wire.Explanation:
+    def explain(
+        self, model: str, input: str, explainer: str, *, timeout: float = 600, **options: Any
+    ) -> wire.Explanation:
         """The finished explanation; waits for it, and raises FanlightError where the job fails."""
         for record in self.watch(model, input, explainer, timeout=timeout, **options):
             if isinstance(record, wire.Explanation):
                 return record
         raise AssertionError("watch ends with an explanation")
 
-    def watch(self, model: str, input: str, explainer: str, *, timeout: float = 600, **options: Any) -> Iterator[wire.Job | wire.Explanation]:
+    def watch(
+        self, model: str, input: str, explainer: str, *, timeout: float = 600, **options: Any
+    ) -> Iterator[wire.Job | wire.Explanation]:
         """Like `explain`, yielding the job while it is worked on and the explanation at the end."""
         answer = self.send(calls.explain(model, input, explainer, **options))
         end = time.monotonic() + timeout
@@ -200,11 +235,17 @@ class Client:
                 answer = self.send(calls.explanation(answer.id))
                 break
             if time.monotonic() > end:
-                raise FanlightError(f"Not finished after {timeout:g} s; it goes on: job {job.id}.", code="timeout", hint="GET /api/v1/jobs/{id}")
+                raise FanlightError(
+                    f"Not finished after {timeout:g} s; it goes on: job {job.id}.",
+                    code="timeout",
+                    hint="GET /api/v1/jobs/{id}",
+                )
             yield job
             time.sleep(0.1)
         if answer.error is not None:
-            raise FanlightError(answer.error.message, code=answer.error.code, given=answer.error.given, hint=answer.error.hint)
+            raise FanlightError(
+                answer.error.message, code=answer.error.code, given=answer.error.given, hint=answer.error.hint
+            )
         yield answer
 
 
@@ -217,12 +258,25 @@ class AsyncClient:
         headers: default: those of the visitor being answered (`credentials`).
     """
 
-    def __init__(self, url: str = "http://127.0.0.1", *, transport: httpx.AsyncBaseTransport | None = None, token: str | None = None):
-        self._http = httpx.AsyncClient(base_url=url.rstrip("/") + "/api/v1", transport=transport, headers=_headers(token, None), timeout=60)
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1",
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        token: str | None = None,
+    ):
+        self._http = httpx.AsyncClient(
+            base_url=url.rstrip("/") + "/api/v1", transport=transport, headers=_headers(token, None), timeout=60
+        )
 
     async def send(self, call: Call[T]) -> T:
         response = await self._http.request(
-            call.method, call.path, params=call.params, json=call.json, files=call.files, headers=dict(credentials.get())
+            call.method,
+            call.path,
+            params=call.params,
+            json=call.json,
+            files=call.files,
+            headers=dict(credentials.get()),
         )
         if response.is_error:
             raise failure(response)

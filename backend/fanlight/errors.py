@@ -34,7 +34,9 @@ class FanlightError(Exception):
     status = 500
     code = "error"
 
-    def __init__(self, message: str, *, code: str | None = None, given: Any = None, allowed: Any = None, hint: str | None = None):
+    def __init__(
+        self, message: str, *, code: str | None = None, given: Any = None, allowed: Any = None, hint: str | None = None
+    ):
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
@@ -44,7 +46,13 @@ class FanlightError(Exception):
 
     def body(self) -> dict[str, Any]:
         """The one error shape of the wire contract."""
-        fields = {"code": self.code, "message": self.message, "given": self.given, "allowed": self.allowed, "hint": self.hint}
+        fields = {
+            "code": self.code,
+            "message": self.message,
+            "given": self.given,
+            "allowed": self.allowed,
+            "hint": self.hint,
+        }
         return {"error": {k: v for k, v in fields.items() if v is not None}}
 
 
@@ -106,7 +114,13 @@ def unknown(kind: str, given: str, allowed: Sequence[str], *, hint: str | None =
     shown = list(dict.fromkeys([*near, *allowed]))[:12]
     words = kind.replace("_", " ")
     did = f" Did you mean {' or '.join(near)}?" if near else ""
-    return NotFound(f"There is no {words} named “{shorten(given)}”.{did}", code=f"unknown_{kind}", given=given, allowed=shown or None, hint=hint)
+    return NotFound(
+        f"There is no {words} named “{shorten(given)}”.{did}",
+        code=f"unknown_{kind}",
+        given=given,
+        allowed=shown or None,
+        hint=hint,
+    )
 
 
 def shorten(value: Any, limit: int = 200) -> Any:

@@ -22,28 +22,55 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to bind. Anything but loopback needs FANLIGHT_TOKEN.")
     port: int = Field(8321, ge=0, le=65535, description="Port to bind; 0 picks a free one.")
-    data_dir: Path = Field(Path("fanlight-data"), description="Folder of the SQLite database, the artifacts and the token.")
-    token: str | None = Field(None, description="Access token. Without it one is made, kept in the data folder and printed.")
-    public_url: str | None = Field(None, description="Address under which others reach this server; share links are built from it.")
-    root_path: Annotated[str, AfterValidator(_prefix)] = Field("", description="Path prefix behind a proxy, for example /fanlight.")
-    allowed_hosts: str = Field("", description="Comma-separated Host names to accept besides loopback, the bound address and the public URL.")
-    database_url: str | None = Field(None, description="SQLAlchemy URL, for example postgresql://user@host/db. Default: SQLite in the data folder.")
-    artifacts_url: str | None = Field(None, description="Where artifacts are kept: a folder or s3://bucket/prefix (credentials from AWS_* variables). Default: the data folder.")
-    engine: Literal["local", "inline"] = Field("local", description="local: a compute worker per device. inline: in the request, for tests.")
-    isolate: bool = Field(True, description="Run the local engine in a child process, so that a crash or a hang of a model does not end the server.")
+    data_dir: Path = Field(
+        Path("fanlight-data"), description="Folder of the SQLite database, the artifacts and the token."
+    )
+    token: str | None = Field(
+        None, description="Access token. Without it one is made, kept in the data folder and printed."
+    )
+    public_url: str | None = Field(
+        None, description="Address under which others reach this server; share links are built from it."
+    )
+    root_path: Annotated[str, AfterValidator(_prefix)] = Field(
+        "", description="Path prefix behind a proxy, for example /fanlight."
+    )
+    allowed_hosts: str = Field(
+        "", description="Comma-separated Host names to accept besides loopback, the bound address and the public URL."
+    )
+    database_url: str | None = Field(
+        None, description="SQLAlchemy URL, for example postgresql://user@host/db. Default: SQLite in the data folder."
+    )
+    artifacts_url: str | None = Field(
+        None,
+        description="Where artifacts are kept: a folder or s3://bucket/prefix (credentials from AWS_* variables). Default: the data folder.",
+    )
+    engine: Literal["local", "inline"] = Field(
+        "local", description="local: a compute worker per device. inline: in the request, for tests."
+    )
+    isolate: bool = Field(
+        True,
+        description="Run the local engine in a child process, so that a crash or a hang of a model does not end the server.",
+    )
     device: str = Field("auto", description="cpu, cuda, cuda:1, ... or auto: CUDA where there is one, else the CPU.")
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the compute worker; 0: all cores.")
-    memory_mb: int = Field(4096, ge=256, description="Budget in MiB for resident models and reusable intermediates of the compute worker.")
+    memory_mb: int = Field(
+        4096, ge=256, description="Budget in MiB for resident models and reusable intermediates of the compute worker."
+    )
     models: str = Field("", description="Comma-separated models to register: bundle folders or Python files.")
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
+    trust: Literal["auto", "request"] = Field(
+        "auto", description="auto: every map's faithfulness is measured after it. request: only when asked for."
+    )
     examples: bool = Field(True, description="Compute the worked examples when the data folder is new.")
     max_upload_mb: int = Field(64, ge=1, le=1024, description="Largest upload in MiB.")
     max_megapixels: int = Field(40, ge=1, le=400, description="Largest picture in megapixels, checked before decoding.")
     queue_limit: int = Field(200_000, ge=1, description="Most queued work in forward passes before 429.")
     principal_limit: int = Field(256, ge=1, description="Most unfinished jobs of one person before 429.")
     job_deadline: int = Field(3600, ge=1, description="Seconds from submission after which an unfinished job expires.")
-    step_timeout: int = Field(120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced.")
+    step_timeout: int = Field(
+        120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced."
+    )
     share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Log level.")
 
@@ -63,5 +90,3 @@ class Settings(BaseSettings):
     def listed(value: str) -> list[str]:
         """A comma-separated setting as a list, blanks dropped."""
         return [v.strip() for v in value.split(",") if v.strip()]
-
-

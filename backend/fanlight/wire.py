@@ -222,6 +222,15 @@ class Trust(Wire):
     seconds: float | None = None
 
 
+MEASURES = ("insertion", "deletion")
+
+
+class TrustRequest(Request):
+    """Ask for the trust record; `measures` omitted means all of them."""
+
+    measures: list[str] | None = None
+
+
 class Provenance(Wire):
     """Everything needed to compute it again."""
 
@@ -272,13 +281,33 @@ class Explanation(Wire):
     outcome: Literal["right", "wrong"] | None = None
     dataset: str | None = None
     principal: str = ""
+    superseded_by: str | None = None
+    recomputes: str | None = None
+    """The record that this one computed again."""
+    verified: Verified | None = None
+    """For a recomputation: how its numbers compare with the record it computed again."""
     created: float
+
+
+class Verified(Wire):
+    """Two computations of the same request, compared number by number."""
+
+    equal: bool
+    """Bit for bit."""
+    largest_difference: float
+    """Largest absolute difference over the largest absolute value, over all arrays."""
 
 
 class ExplanationPatch(Request):
     title: Annotated[str, StringConstraints(max_length=200)] | None = None
     note: Annotated[str, StringConstraints(max_length=10_000)] | None = None
-    tags: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=50, strip_whitespace=True)]], Field(max_length=32)] | None = None
+    tags: (
+        Annotated[
+            list[Annotated[str, StringConstraints(min_length=1, max_length=50, strip_whitespace=True)]],
+            Field(max_length=32),
+        ]
+        | None
+    ) = None
 
 
 class Deleted(Wire):
@@ -399,3 +428,4 @@ class System(Wire):
 
 
 Page.model_rebuild()
+Explanation.model_rebuild()

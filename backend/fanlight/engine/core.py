@@ -8,16 +8,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fanlight.engine.base import Event, Work
+from fanlight.engine.base import TRUST, Event, Work
 from fanlight.errors import ComputeFailed, FanlightError
 
 AGEING = 5.0  # seconds without service after which work counts as one priority class more urgent
+QUIET = 1.0  # seconds without other work before trust goes on: its steps never delay somebody who is at work
 ACTIVE = 4  # suspended runs per priority class: bounds the memory that they hold
 BATCH_COST = 16  # forward passes in one batch: above the throughput knee of small models on a CPU nothing is gained
 
@@ -47,8 +49,8 @@ class Executor(Protocol):
 
     def plan(self, work: Work) -> Plan: ...
 
-    def run(self, works: Sequence[Work], gone: Callable[[int], bool]) -> Generator[Progress, None, list[Outcome]]:
-        """Yields steps, returns for each work the data of its `done` event or its error. `gone(i)`: nobody waits for work i any more."""
+    def run(self, works: Sequence[Work]) -> Generator[Progress, None, list[Outcome]]:
+        """Yields steps, returns for each work the data of its `done` event or its error."""
         ...
 
     def out_of_memory(self, error: BaseException) -> bool: ...
@@ -102,6 +104,8 @@ class Core:
     spent: float = 0.0
     """Seconds in steps, with `finished_cost` the measured throughput."""
     finished_cost: int = 0
+    urgent: float = float("-inf")
+    """When there was last something to do for somebody who waits."""
     _inbox: queue.SimpleQueue[Callable[[], None] | None] = field(default_factory=queue.SimpleQueue)
 
     # --- from any thread
@@ -136,11 +140,11 @@ class Core:
             pass
 
     def turn(self, *, block: bool) -> bool:
-        """Takes messages and does one step. False when stopped, or when idle and not blocking."""
-        idle = not self.waiting and not self.active
-        if idle and not block and self._inbox.empty():
+        """Takes messages and does one step. False when stopped, or when there is nothing to do now and it may not block."""
+        wait = self.rest()
+        if wait is not None and not block and self._inbox.empty():
             return False
-        if not self._read(block=block and idle):
+        if not self._read(wait if block else 0.0):
             return False
         self._sweep()
         chosen = self._choose()
@@ -148,17 +152,25 @@ class Core:
             self._advance(chosen)
         return True
 
-    def _read(self, *, block: bool) -> bool:
-        if block:
-            message = self._inbox.get()
-            if message is None:
-                return False
-            message()
-        while not self._inbox.empty():
-            message = self._inbox.get()
-            if message is None:
-                return False
-            message()
+    def rest(self) -> float | None:
+        """None where there is work to do now; else seconds until there is, infinite when idle."""
+        if not self.waiting and not self.active:
+            return float("inf")
+        quiet = QUIET - (self.clock() - self.urgent)
+        return quiet if quiet > 0 and self._only_trust() else None
+
+    def _only_trust(self) -> bool:
+        return all(e.work.priority >= TRUST for e in self.waiting) and all(b.priority >= TRUST for b in self.active)
+
+    def _read(self, wait: float | None) -> bool:
+        """Acts on every message that is there; waits for the first one up to `wait` seconds. False when told to stop."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                message = self._inbox.get(block=bool(wait), timeout=None if wait == float("inf") else wait)
+                if message is None:
+                    return False
+                message()
+                wait = None
         return True
 
     def _add(self, work: Work) -> None:
@@ -171,6 +183,8 @@ class Core:
         except Exception as e:
             self._fail(work, _foreign(e))
             return
+        if work.priority < TRUST:
+            self.urgent = t
         self.waiting.append(Entry(work, plan, t, None if work.deadline is None else t + work.deadline))
 
     def _leave(self, job: str) -> None:
@@ -195,7 +209,12 @@ class Core:
 
     def _drop(self, entry: Entry) -> None:
         if entry.over == "expired":
-            self._fail(entry.work, ComputeFailed("The job was not finished before its deadline.", code="deadline", hint="Ask again, or for less."))
+            self._fail(
+                entry.work,
+                ComputeFailed(
+                    "The job was not finished before its deadline.", code="deadline", hint="Ask again, or for less."
+                ),
+            )
         else:
             self.emit(Event(entry.work.job, "cancelled"))
 
@@ -206,14 +225,21 @@ class Core:
         def urgency(priority: int, since: float, cost: float) -> tuple[float, float]:
             return priority - (t - since) // AGEING, cost
 
-        running = min(self.active, key=lambda b: urgency(b.priority, b.served, b.cost), default=None)
+        trusting = t - self.urgent >= QUIET
+        running = min(
+            (b for b in self.active if trusting or b.priority < TRUST),
+            key=lambda b: urgency(b.priority, b.served, b.cost),
+            default=None,
+        )
         full = {p for p in range(8) if sum(b.priority == p for b in self.active) >= ACTIVE}
-        ready = [e for e in self.waiting if e.work.priority not in full]
+        ready = [e for e in self.waiting if e.work.priority not in full and (trusting or e.work.priority < TRUST)]
         first = min(ready, key=lambda e: (urgency(e.work.priority, e.since, e.plan.cost), e.since), default=None)
         if first is None:
             return running
         if running is not None:
-            if urgency(running.priority, running.served, running.cost) <= urgency(first.work.priority, first.since, first.plan.cost):
+            if urgency(running.priority, running.served, running.cost) <= urgency(
+                first.work.priority, first.since, first.plan.cost
+            ):
                 return running
         return self._start(first)
 
@@ -229,7 +255,7 @@ class Core:
         for entry in entries:
             self.waiting.remove(entry)
             self.emit(Event(entry.work.job, "started"))
-        batch = Batch(entries, self.executor.run([e.work for e in entries], lambda i: entries[i].over is not None), self.clock())
+        batch = Batch(entries, self.executor.run([e.work for e in entries]), self.clock())
         self.active.append(batch)
         return batch
 
@@ -247,6 +273,8 @@ class Core:
             error = e.with_traceback(None)
             error.__context__ = error.__cause__ = None
         batch.served = self.clock()
+        if batch.priority < TRUST:
+            self.urgent = batch.served
         self.steps += 1
         self.spent += batch.served - begin
         self.longest_step = max(self.longest_step, batch.served - begin)
@@ -290,7 +318,12 @@ class Core:
             self.waiting[:0] = entries
         elif memory:
             hint = "Choose smaller parameters or a smaller model, or a device with more memory."
-            self._fail(entries[0].work, ComputeFailed("The device ran out of memory even in the smallest chunks.", code="out_of_memory", hint=hint))
+            self._fail(
+                entries[0].work,
+                ComputeFailed(
+                    "The device ran out of memory even in the smallest chunks.", code="out_of_memory", hint=hint
+                ),
+            )
         else:
             self._fail(entries[0].work, error if isinstance(error, FanlightError) else _foreign(error))
 
@@ -303,5 +336,7 @@ def _foreign(error: BaseException) -> ComputeFailed:
     said = str(error).strip().splitlines()
     detail = f"{type(error).__name__}: {said[0][:300]}" if said else type(error).__name__
     return ComputeFailed(
-        f"The model or the method raised an error: {detail}", code="model_failed", hint="Check the model with: fanlight doctor MODEL"
+        f"The model or the method raised an error: {detail}",
+        code="model_failed",
+        hint="Check the model with: fanlight doctor MODEL",
     )

@@ -15,6 +15,7 @@ import torch
 
 from fanlight.adapters import loader
 from fanlight.artifact import Artifact, canonical, digest
+from fanlight.blobs import Blobs
 from fanlight.drawing import renderer
 from fanlight.engine.base import Work
 from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
@@ -25,7 +26,6 @@ from fanlight.explainers.registry import find
 from fanlight.images import apply_edits, crop_resize
 from fanlight.images import load as load_pixels
 from fanlight.quality import trust
-from fanlight.blobs import Blobs
 
 T = TypeVar("T")
 CPU_CHUNK = 8  # fixed, so that the same request gives the same bytes on every start; docs/decisions/0003
@@ -102,7 +102,7 @@ class Execution:
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         return loader.describe(source)
 
-    def run(self, works: Sequence[Work], gone: Callable[[int], bool]) -> Generator[Progress, None, list[Outcome]]:
+    def run(self, works: Sequence[Work]) -> Generator[Progress, None, list[Outcome]]:
         began = time.perf_counter()
         yield Progress(0.0, "preparing")
         model = self._model(works[0])
@@ -116,7 +116,10 @@ class Execution:
             if good:
                 ready = [i for i in items if isinstance(i, Item)]
                 top = [_top(i.logits, model.classes, i.target) for i in ready]
-                events = [(n, "predicted", {"prediction": t, "target": i.target.json()}) for n, t, i in zip(good, top, ready, strict=True)]
+                events = [
+                    (n, "predicted", {"prediction": t, "target": i.target.json()})
+                    for n, t, i in zip(good, top, ready, strict=True)
+                ]
                 yield Progress(0.02, "predicted", events)
                 if works[0].kind == "trust":
                     results: list[Outcome] = [(yield from self._trust(model, works[good[0]], ready[0], ctx))]
@@ -185,7 +188,11 @@ class Execution:
                 prepared.append(e)
             if len(works) > 1:
                 yield Progress(0.01, "reading")
-        new = {k: p[0] for k, p in zip(keys, prepared, strict=True) if not isinstance(p, FanlightError) and self.kept.get(("logits", k)) is None}
+        new = {
+            k: p[0]
+            for k, p in zip(keys, prepared, strict=True)
+            if not isinstance(p, FanlightError) and self.kept.get(("logits", k)) is None
+        }
         logits: dict[str, torch.Tensor] = {}
         if new:
             with torch.inference_mode():
@@ -218,7 +225,9 @@ class Execution:
                 continue
             target = Target(int(row.argmax())) if work.target is None else Target.of(work.target)
             if max(target.index, target.minus or 0) >= len(row):
-                items.append(ComputeFailed(f"The model has {len(row)} classes.", code="unknown_target", given=target.json()))
+                items.append(
+                    ComputeFailed(f"The model has {len(row)} classes.", code="unknown_target", given=target.json())
+                )
                 continue
             x, image, box = found
             items.append(Item(x, image, target, row, work.seed, box, key))
@@ -230,12 +239,16 @@ class Execution:
         box = model.view(width, height)
         return model.prepare(pixels), np.asarray(crop_resize(pixels, box, model.size)), box
 
-    def _explain(self, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context) -> Generator[Progress, None, list[Outcome]]:
+    def _explain(
+        self, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context
+    ) -> Generator[Progress, None, list[Outcome]]:
         explainer = find(works[0].explainer, self.config.explainers)
         params = explainer.Params(**works[0].params)
         run: Run = explainer().run(model, items, params, ctx)
         results = yield from _relay(run)
-        return [self._store(found, _name(item.target, model.classes)) for found, item in zip(results, items, strict=True)]
+        return [
+            self._store(found, _name(item.target, model.classes)) for found, item in zip(results, items, strict=True)
+        ]
 
     def _store(self, artifacts: Sequence[Artifact], target: str) -> Outcome:
         try:
@@ -247,7 +260,13 @@ class Execution:
         return {"artifacts": refs, "summary": renderer(artifacts[0].kind).sentence(artifacts[0], target=target)}
 
     def _put(self, a: Artifact) -> dict[str, Any]:
-        return {"name": a.name, "kind": a.kind, "digest": self.blobs.put(a.to_bytes()), "unit": a.meta.get("unit", ""), "meta": dict(a.meta)}
+        return {
+            "name": a.name,
+            "kind": a.kind,
+            "digest": self.blobs.put(a.to_bytes()),
+            "unit": a.meta.get("unit", ""),
+            "meta": dict(a.meta),
+        }
 
     def _trust(self, model: Any, work: Work, item: Item, ctx: Context) -> Generator[Progress, None, Outcome]:
         artifacts = [Artifact.from_bytes(self.blobs.get(d)) for d in work.artifacts.values()]
@@ -256,9 +275,22 @@ class Execution:
         return {"trust": {**result.record, "curves": curves}, "floor": result.floor}
 
     def _provenance(self, chunk: int, seconds: float) -> dict[str, Any]:
-        device = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"cpu ({platform.machine()})"
-        versions = {"fanlight": version("fanlight"), "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
-        return {"device": device, "threads": torch.get_num_threads(), "chunk": chunk, "seconds": round(seconds, 4), "versions": versions}
+        device = (
+            torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"cpu ({platform.machine()})"
+        )
+        versions = {
+            "fanlight": version("fanlight"),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+        return {
+            "device": device,
+            "threads": torch.get_num_threads(),
+            "chunk": chunk,
+            "seconds": round(seconds, 4),
+            "versions": versions,
+        }
 
 
 def _relay(run: Generator[Any, None, T]) -> Generator[Progress, None, T]:
@@ -276,11 +308,18 @@ def _top(logits: torch.Tensor, classes: Sequence[str], target: Target) -> list[d
     p = torch.softmax(logits.double(), 0)
     best = p.argsort(descending=True, stable=True)[:TOP].tolist()
     wanted = [i for i in (target.index, target.minus) if i is not None and i not in best]
-    return [{"index": i, "name": classes[i], "probability": float(p[i]), "logit": float(logits[i])} for i in (*best, *wanted)]
+    return [
+        {"index": i, "name": classes[i], "probability": float(p[i]), "logit": float(logits[i])}
+        for i in (*best, *wanted)
+    ]
 
 
 def _name(target: Target, classes: Sequence[str]) -> str:
-    return classes[target.index] if target.minus is None else f"{classes[target.index]} rather than {classes[target.minus]}"
+    return (
+        classes[target.index]
+        if target.minus is None
+        else f"{classes[target.index]} rather than {classes[target.minus]}"
+    )
 
 
 def _state(net: Any) -> tuple[bool, int, int]:
@@ -291,5 +330,11 @@ def _state(net: Any) -> tuple[bool, int, int]:
 
 
 def _changed(before: tuple[bool, int, int], after: tuple[bool, int, int]) -> tuple[str]:
-    what = "switched to training mode" if before[0] != after[0] else "changed its weights" if before[1] != after[1] else "left hooks behind"
+    what = (
+        "switched to training mode"
+        if before[0] != after[0]
+        else "changed its weights"
+        if before[1] != after[1]
+        else "left hooks behind"
+    )
     return (f"The model {what} while it was explained, so nothing it returned can be trusted; the result was dropped.",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -49,7 +50,9 @@ class InlineEngine:
         device = str(getattr(core.executor, "device", "cpu"))
         throughput = core.finished_cost / core.spent if core.spent else 0.0
         detail = {"steps": core.steps, "longest_step": core.longest_step, "throughput": throughput}
-        return Health(self._task is not None, device, len(core.waiting), sum(len(b.entries) for b in core.active), detail)
+        return Health(
+            self._task is not None, device, len(core.waiting), sum(len(b.entries) for b in core.active), detail
+        )
 
     async def drain(self) -> None:
         self._draining = True
@@ -71,4 +74,6 @@ class InlineEngine:
                 await asyncio.sleep(0)
             else:
                 self._wake.clear()
-                await self._wake.wait()
+                rest = self.core.rest()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), None if rest == float("inf") else rest)

@@ -92,7 +92,9 @@ class ThreadEngine:
             raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
         await self._ready.wait()
         if self._core is None:
-            raise Unavailable(f"The compute worker did not start: {self._broken}", code="engine_down", hint="See the server's log.")
+            raise Unavailable(
+                f"The compute worker did not start: {self._broken}", code="engine_down", hint="See the server's log."
+            )
         return self._core
 
     def _run(self) -> None:
@@ -151,7 +153,13 @@ class ProcessEngine:
 
     async def health(self) -> Health:
         h = self._health
-        return Health(self._ready.is_set() and not self._broken, h.get("device", "starting"), h.get("waiting", 0), h.get("active", 0), h)
+        return Health(
+            self._ready.is_set() and not self._broken,
+            h.get("device", "starting"),
+            h.get("waiting", 0),
+            h.get("active", 0),
+            h,
+        )
 
     async def drain(self) -> None:
         self._draining = True
@@ -170,7 +178,9 @@ class ProcessEngine:
             raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
         await self._ready.wait()
         if self._broken:
-            raise Unavailable(f"The compute worker does not start: {self._broken}", code="engine_down", hint="See the server's log.")
+            raise Unavailable(
+                f"The compute worker does not start: {self._broken}", code="engine_down", hint="See the server's log."
+            )
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if self._process and self._process.stdin and not self._process.stdin.is_closing():
@@ -201,7 +211,9 @@ class ProcessEngine:
             self._ready.clear()
             self._deaths += 1
             log.warning("compute worker ended", code=code, deaths=self._deaths, open=len(self._handles))
-            lost = ComputeFailed("The compute worker ended unexpectedly.", code="worker_crashed", hint="The job is tried again.")
+            lost = ComputeFailed(
+                "The compute worker ended unexpectedly.", code="worker_crashed", hint="The job is tried again."
+            )
             for answer in self._descriptions.values():
                 if not answer.done():
                     answer.set_exception(lost)
@@ -257,4 +269,6 @@ def _call(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: Any) 
 
 
 def _revived(body: Mapping[str, Any]) -> ComputeFailed:
-    return ComputeFailed(body["message"], code=body["code"], given=body.get("given"), allowed=body.get("allowed"), hint=body.get("hint"))
+    return ComputeFailed(
+        body["message"], code=body["code"], given=body.get("given"), allowed=body.get("allowed"), hint=body.get("hint")
+    )

@@ -40,7 +40,9 @@ class Database:
         self.sqlite = make_url(url).get_backend_name() == "sqlite"
         if self.sqlite:
             Path(make_url(url).database or "").parent.mkdir(parents=True, exist_ok=True)
-            self.engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 30}, pool_size=16, max_overflow=32)
+            self.engine = create_engine(
+                url, connect_args={"check_same_thread": False, "timeout": 30}, pool_size=16, max_overflow=32
+            )
             _tune_sqlite(self.engine)
         else:
             self.engine = create_engine(url, pool_size=16, max_overflow=16, pool_pre_ping=True)
@@ -134,16 +136,29 @@ class _plain_errors:
             said = str(error.orig)
             if "full" in said or "No space" in said or "disk I/O" in said:
                 raise Unavailable(
-                    "The disk that holds the database is full; nothing was changed.", code="disk_full", hint="Free some space and try again."
+                    "The disk that holds the database is full; nothing was changed.",
+                    code="disk_full",
+                    hint="Free some space and try again.",
                 ) from error
-            raise Unavailable("The database does not answer; nothing was changed.", code="database_unavailable", hint="Try again shortly.") from error
+            raise Unavailable(
+                "The database does not answer; nothing was changed.",
+                code="database_unavailable",
+                hint="Try again shortly.",
+            ) from error
 
 
 def _tune_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connect(dbapi: Any, _: Any) -> None:
         dbapi.isolation_level = None  # we say BEGIN ourselves, below
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "foreign_keys=ON", "cache_size=-32000", "temp_store=MEMORY"):
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "busy_timeout=30000",
+            "foreign_keys=ON",
+            "cache_size=-32000",
+            "temp_store=MEMORY",
+        ):
             dbapi.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")

@@ -32,7 +32,9 @@ def emit(conn: Connection, workspace: str, data: Mapping[str, Any]) -> None:
     conn.execute(insert(event).values(workspace=workspace, data=dict(data), created=now(conn)))
 
 
-def enqueue(conn: Connection, row: Mapping[str, Any], *, queue_limit: int, principal_limit: int, throughput: float) -> str:
+def enqueue(
+    conn: Connection, row: Mapping[str, Any], *, queue_limit: int, principal_limit: int, throughput: float
+) -> str:
     """Adds a job and its first watcher; 429 where the queue or the person is full.
 
     Args:
@@ -41,24 +43,36 @@ def enqueue(conn: Connection, row: Mapping[str, Any], *, queue_limit: int, princ
         principal_limit: most unfinished jobs of one person.
         throughput: measured forward passes per second, for Retry-After.
     """
-    waiting = conn.execute(select(func.coalesce(func.sum(job.c.cost), 0)).where(job.c.state.in_(OPEN), job.c.kind == row["kind"])).scalar_one()
+    waiting = conn.execute(
+        select(func.coalesce(func.sum(job.c.cost), 0)).where(job.c.state.in_(OPEN), job.c.kind == row["kind"])
+    ).scalar_one()
     if waiting + row["cost"] > queue_limit and waiting > 0:
         after = int(min(60, max(1, waiting / max(throughput, 1))))
         raise TooBusy(
-            f"The queue is full: {waiting} forward passes are waiting.", retry_after=after, allowed=queue_limit, hint=f"Try again in {after} s."
+            f"The queue is full: {waiting} forward passes are waiting.",
+            retry_after=after,
+            allowed=queue_limit,
+            hint=f"Try again in {after} s.",
         )
     mine = conn.execute(
-        select(func.count()).where(job.c.principal == row["principal"], job.c.state.in_(OPEN), job.c.kind == row["kind"])
+        select(func.count()).where(
+            job.c.principal == row["principal"], job.c.state.in_(OPEN), job.c.kind == row["kind"]
+        )
     ).scalar_one()
     if mine >= principal_limit and row["kind"] == "explain":
         raise TooBusy(
-            f"You have {mine} unfinished jobs.", retry_after=5, allowed=principal_limit, hint="Wait for some of them, or cancel them under Jobs."
+            f"You have {mine} unfinished jobs.",
+            retry_after=5,
+            allowed=principal_limit,
+            hint="Wait for some of them, or cancel them under Jobs.",
         )
     t = now(conn)
     name = new_id()
     values = {**row, "deadline": None if row.get("deadline") is None else t + row["deadline"]}
     conn.execute(
-        insert(job).values(id=name, state="queued", attempt=0, progress=0.0, message="", cancel_requested=False, created=t, **values)
+        insert(job).values(
+            id=name, state="queued", attempt=0, progress=0.0, message="", cancel_requested=False, created=t, **values
+        )
     )
     conn.execute(insert(watcher).values(job=name, principal=row["principal"]))
     return name
@@ -86,7 +100,9 @@ def claim(conn: Connection, owner: str, limit: int, *, kinds: Sequence[str]) -> 
     names = [r.id for r in conn.execute(wanted)]
     if not names:
         return []
-    conn.execute(update(job).where(job.c.id.in_(names)).values(owner=owner, attempt=job.c.attempt + 1, lease_until=t + LEASE))
+    conn.execute(
+        update(job).where(job.c.id.in_(names)).values(owner=owner, attempt=job.c.attempt + 1, lease_until=t + LEASE)
+    )
     return list(conn.execute(select(job).where(job.c.id.in_(names)).order_by(job.c.priority, job.c.created)))
 
 
@@ -110,17 +126,30 @@ def progress(conn: Connection, name: str, attempt: int, owner: str, done: float,
         .values(state="running", progress=done, message=message[:200], started=func.coalesce(job.c.started, t))
     ).rowcount
     if hit:
-        conn.execute(update(explanation).where(explanation.c.job == name, explanation.c.state == "queued").values(state="running"))
+        conn.execute(
+            update(explanation)
+            .where(explanation.c.job == name, explanation.c.state == "queued")
+            .values(state="running")
+        )
     return bool(hit)
 
 
-def settle(conn: Connection, name: str, attempt: int, owner: str, state: str, error: Mapping[str, Any] | None = None) -> Row[Any] | None:
+def settle(
+    conn: Connection, name: str, attempt: int, owner: str, state: str, error: Mapping[str, Any] | None = None
+) -> Row[Any] | None:
     """Ends a job from the attempt that holds it. None where it does not (somebody else took over): the caller drops its result."""
     t = now(conn)
     hit = conn.execute(
         update(job)
         .where(_held(name, attempt, owner))
-        .values(state=state, finished=t, error=error, owner=None, lease_until=None, progress=1.0 if state == "succeeded" else job.c.progress)
+        .values(
+            state=state,
+            finished=t,
+            error=error,
+            owner=None,
+            lease_until=None,
+            progress=1.0 if state == "succeeded" else job.c.progress,
+        )
     ).rowcount
     return conn.execute(select(job).where(job.c.id == name)).first() if hit else None
 
@@ -141,10 +170,14 @@ def release(conn: Connection, name: str, attempt: int, owner: str, *, crashed: b
 
 def reclaim(conn: Connection) -> list[Row[Any]]:
     """At the start of the only server of a SQLite file: whatever a dead server held is free again. Returns the jobs that crashed too often."""
-    doomed = list(conn.execute(select(job).where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.attempt >= MAX_CRASHES)))
+    doomed = list(
+        conn.execute(select(job).where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.attempt >= MAX_CRASHES))
+    )
     names = [r.id for r in doomed]
     conn.execute(
-        update(job).where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.id.not_in(names)).values(state="queued", owner=None, lease_until=None)
+        update(job)
+        .where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.id.not_in(names))
+        .values(state="queued", owner=None, lease_until=None)
     )
     return doomed
 
@@ -153,7 +186,11 @@ def overdue(conn: Connection) -> list[Row[Any]]:
     """Open jobs that nobody works on although they should be over: past their deadline, or asked to cancel."""
     t = now(conn)
     idle = or_(job.c.owner.is_(None), job.c.lease_until < t)
-    return list(conn.execute(select(job).where(job.c.state.in_(OPEN), idle, or_(job.c.deadline < t, job.c.cancel_requested.is_(True)))))
+    return list(
+        conn.execute(
+            select(job).where(job.c.state.in_(OPEN), idle, or_(job.c.deadline < t, job.c.cancel_requested.is_(True)))
+        )
+    )
 
 
 def close(conn: Connection, names: Iterable[str], state: str, error: Mapping[str, Any] | None = None) -> None:
@@ -172,7 +209,9 @@ def cancel(conn: Connection, workspace: str, name: str, principal: str) -> bool:
         raise unknown("job", name, [])
     mine = conn.execute(select(watcher).where(watcher.c.job == name, watcher.c.principal == principal)).first()
     if mine is None:
-        raise Forbidden("This job is somebody else's; only those who asked for it can cancel it.", code="not_yours", given=name)
+        raise Forbidden(
+            "This job is somebody else's; only those who asked for it can cancel it.", code="not_yours", given=name
+        )
     if row.state not in OPEN:
         raise Conflict(f"This job has already {row.state}.", code="job_over", given=name)
     conn.execute(delete(watcher).where(watcher.c.job == name, watcher.c.principal == principal))

@@ -5,7 +5,21 @@ Times are UTC in integer microseconds. Every row has a workspace, and a principa
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 metadata = MetaData(
@@ -41,6 +55,7 @@ input_ = Table(
     Column("name", String(300), nullable=False),
     Column("notes", Json, nullable=False),
     Column("blob", String(64), nullable=False),
+    Column("thumbnail", String(64), nullable=False),
     Column("original", String(64), nullable=False),
     Column("created", Micros, nullable=False),
 )
@@ -140,9 +155,12 @@ explanation = Table(
     Column("search", Text, nullable=False),
     Column("superseded_by", String(32)),
     Column("recomputes", String(32)),
+    Column("verified", Json),
     Column("created", Micros, nullable=False),
     Column("finished", Micros),
-    Index("uq_explanation_key", "workspace", "key", unique=True, sqlite_where=text("live"), postgresql_where=text("live")),
+    Index(
+        "uq_explanation_key", "workspace", "key", unique=True, sqlite_where=text("live"), postgresql_where=text("live")
+    ),
     Index("ix_explanation_created", "workspace", "created", "id"),
     Index("ix_explanation_family", "workspace", "family", "created"),
     Index("ix_explanation_explainer", "workspace", "explainer", "created"),

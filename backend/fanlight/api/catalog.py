@@ -1,0 +1,102 @@
+"""Models, explainers, data sets, and the server itself."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import APIRouter, Query
+from sqlalchemy import select
+
+from fanlight import wire
+from fanlight.api.access import Services, Who
+from fanlight.explainers.registry import registry
+from fanlight.service import datasets
+from fanlight.service.keys import NUMERICS
+from fanlight.store.tables import counter
+
+router = APIRouter()
+
+
+@router.get("/models")
+def models(context: Services, _: Who) -> list[wire.Model]:
+    """The registered models, without their class names and cards."""
+    return context.models.listed()
+
+
+@router.get("/models/{id}")
+def model(id: str, context: Services, _: Who) -> wire.Model:
+    return context.models.wire(id)
+
+
+@router.get("/explainers")
+def explainers(context: Services, _: Who) -> list[wire.ExplainerInfo]:
+    """The methods, with their parameters as JSON Schema."""
+    return [
+        wire.ExplainerInfo(
+            name=e.name,
+            title=e.title,
+            family=e.family,
+            version=e.version,
+            summary=e.summary,
+            reading=e.reading,
+            misleads=e.misleads,
+            accepts=e.accepts,
+            needs=sorted(e.needs),
+            params=e.Params.model_json_schema(),
+            returns=list(e.returns),
+            cost=e.cost(e.Params(), (224, 224)),
+            paper=wire.Citation(**e.paper._asdict()),
+            docs=f"docs/methods/{e.name}.md",
+        )
+        for e in registry(context.explainers).values()
+    ]
+
+
+@router.get("/datasets")
+def all_datasets(context: Services, who: Who) -> list[wire.Dataset]:
+    return datasets.listed(context, who)
+
+
+@router.get("/datasets/{id}/samples")
+def samples(
+    id: str,
+    context: Services,
+    who: Who,
+    cursor: str | None = None,
+    limit: int = 48,
+    q: str | None = Query(None, max_length=200),
+    label: str | None = None,
+) -> wire.Page[wire.Sample]:
+    return datasets.samples(context, who, id, cursor=cursor, limit=limit, q=q, label=label)
+
+
+@router.get("/system")
+async def system(context: Services, who: Who) -> wire.System:
+    health = await context.engine.health()
+    kept = select(counter.c.value).where(counter.c.workspace == who.workspace, counter.c.name == "explanations")
+    s = context.settings
+    return wire.System(
+        version=version("fanlight"),
+        device=health.device,
+        ready=health.ready and context.models.ready.is_set(),
+        queued=health.queued,
+        running=health.running,
+        explanations=int(await context.db.aread(lambda c: c.execute(kept).scalar()) or 0),
+        principal=who.principal,
+        loopback=s.loopback,
+        public_url=s.public_url,
+        numerics=NUMERICS,
+        versions={n: version(n) for n in ("fanlight", "fastapi", "sqlalchemy", "obstore", "numpy", "pillow")},
+        settings={
+            "database": "SQLite" if context.db.sqlite else "PostgreSQL",
+            "artifacts": "S3" if "://" in s.artifacts else "folder",
+            "engine": s.engine,
+            "isolated": s.isolate,
+            "max_upload_mb": s.max_upload_mb,
+            "max_megapixels": s.max_megapixels,
+            "share_days": s.share_days,
+            "job_deadline": s.job_deadline,
+            "throughput": round(context.dispatcher.throughput, 1),
+            "problems": context.models.problems,
+        },
+    )

@@ -1,0 +1,39 @@
+"""One stream of news per tab: server-sent events, resumed by Last-Event-ID."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from fanlight.api.access import Services, Who
+from fanlight.errors import TooBusy
+from fanlight.service.bus import STREAMS
+from fanlight.service.context import Context, Visitor
+
+router = APIRouter()
+
+
+@router.get("/events", response_class=EventSourceResponse)
+async def events(
+    context: Services, who: Who, last_event_id: Annotated[str | None, Header(max_length=40)] = None
+) -> AsyncIterator[ServerSentEvent]:
+    """Jobs and trust records of the workspace, as they change. Events with an id are replayed after a reconnect; progress is not."""
+    if context.bus.streams >= STREAMS:
+        raise TooBusy("Too many pages are open on this server.", retry_after=30, allowed=STREAMS)
+    last = int(last_event_id) if last_event_id and last_event_id.isdigit() and len(last_event_id) < 18 else None
+    async for event in _told(context, who, last):
+        yield event
+
+
+async def _told(context: Context, who: Visitor, last: int | None) -> AsyncIterator[ServerSentEvent]:
+    yield ServerSentEvent(comment="hello", retry=2000)
+    async for ident, data in context.bus.stream(context.db, who.workspace, last):
+        if not data:
+            yield ServerSentEvent(comment="still here")
+        elif ident is None:
+            yield ServerSentEvent(data=data)
+        else:
+            yield ServerSentEvent(data=data, id=str(ident))

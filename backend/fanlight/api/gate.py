@@ -1,0 +1,302 @@
+"""The one gate before everything: API, pages, streams, metrics. Denied by default; what is public is listed here.
+
+A visitor enters with `Authorization: Bearer TOKEN`, or once with `/?token=TOKEN` (or the form), which gives a cookie. The cookie holds a
+random principal, signed with the token. The gate also takes the path prefix off, checks the Host header, refuses cross-site requests that
+come with a cookie, cuts bodies off at their limit, and closes websockets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fanlight.client import credentials
+from fanlight.errors import BadRequest, FanlightError, Forbidden, TooLarge, Unauthorized
+from fanlight.service.context import Visitor
+
+PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login")
+SAFE = ("GET", "HEAD", "OPTIONS")
+BODY = 2 * 2**20  # bytes of any request but an upload
+UPLOADS = ("/api/v1/inputs",)
+LOCAL = ("127.0.0.1", "localhost", "[::1]", "::1", "testserver")
+
+
+@dataclass(frozen=True)
+class Door:
+    """Who may enter, and how.
+
+    Args:
+        token: the access token.
+        prefix: path prefix of every address, "" or "/fanlight".
+        hosts: accepted Host names; empty accepts any (a server bound to the network with a configured token).
+        upload: most bytes of an upload.
+        policy: gives the Content-Security-Policy of pages, once they exist.
+    """
+
+    token: str
+    prefix: str = ""
+    hosts: frozenset[str] = frozenset()
+    upload: int = 64 * 2**20
+    policy: Callable[[], str] = field(default=lambda: "default-src 'none'")
+
+    @property
+    def cookie(self) -> str:
+        """One name per token, because cookies know no ports: two servers on one machine keep their visitors apart."""
+        return "fanlight_" + hashlib.sha256(b"name" + self.token.encode()).hexdigest()[:8]
+
+    def sign(self, principal: str) -> str:
+        key = hashlib.sha256(b"session" + self.token.encode()).digest()
+        return principal + "." + hmac.new(key, principal.encode(), "sha256").hexdigest()
+
+    def verify(self, value: str) -> str | None:
+        """The principal of a cookie, or None where it is not ours."""
+        principal, _, _ = value.partition(".")
+        return principal if principal and hmac.compare_digest(self.sign(principal), value) else None
+
+    def knows(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), self.token.encode())
+
+
+class Gate:
+    """ASGI middleware. Args: app; door."""
+
+    def __init__(self, app: ASGIApp, door: Door):
+        self.app, self.door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        try:
+            path = self._path(scope, headers)
+            answer = self._enter(scope, path, headers)
+            if answer is None and path == "/login" and scope["method"] == "POST":
+                answer = self._login(scope, await _form(receive), headers)
+        except FanlightError as e:
+            answer = _refusal(e, headers, self.door.prefix)
+        if answer is not None:
+            await _send(answer, send)
+            return
+        forwarded = {k: headers[k] for k in ("authorization", "cookie", "host") if k in headers} | {
+            "sec-fetch-site": "same-origin"
+        }
+        mark = credentials.set(forwarded)
+        try:
+            limit = self.door.upload + 2**20 if path in UPLOADS else BODY
+            await self.app(
+                {**scope, "path": path, "raw_path": path.encode(), "root_path": ""},
+                _limited(receive, limit),
+                self._armoured(path, send),
+            )
+        finally:
+            credentials.reset(mark)
+
+    # --- the checks, in order
+
+    def _path(self, scope: Scope, headers: Mapping[str, str]) -> str:
+        host = headers.get("host", "")
+        name = urlsplit(f"//{host}").hostname or ""
+        if self.door.hosts and name not in self.door.hosts:
+            hint = "Set FANLIGHT_PUBLIC_URL or FANLIGHT_ALLOWED_HOSTS to the name that others use."
+            raise BadRequest(
+                f"This server does not answer to the name “{name}”.", code="unknown_host", given=name, hint=hint
+            )
+        path: str = scope["path"]
+        prefix = self.door.prefix
+        if prefix and (path == prefix or path.startswith(prefix + "/")):
+            path = path[len(prefix) :] or "/"
+        if "\\" in path or "\0" in path or any(part in (".", "..") for part in path.split("/")):
+            raise BadRequest("This path is not normal.", code="bad_path", given=path)
+        return path
+
+    def _enter(self, scope: Scope, path: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes] | None:
+        """None lets the request pass, with the visitor in its state; else the answer."""
+        public = path in PUBLIC or any(p.endswith("/") and path.startswith(p) for p in PUBLIC)
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if "token" in query and scope["method"] == "GET" and not public and not path.startswith("/api/"):
+            if not self.door.knows(query["token"][0]):
+                raise Unauthorized(
+                    "This token is not the one of this server.",
+                    code="wrong_token",
+                    hint="The server prints it when it starts.",
+                )
+            rest = urlencode([(k, v) for k, vs in query.items() for v in vs if k != "token"])
+            return self._welcome(scope, path + ("?" + rest if rest else ""), headers)
+        state = scope.setdefault("state", {})
+        bearer = headers.get("authorization", "")
+        if bearer[:7].lower() == "bearer ":
+            if not self.door.knows(bearer[7:].strip()):
+                raise Unauthorized(
+                    "This token is not the one of this server.",
+                    code="wrong_token",
+                    hint="The server prints it when it starts.",
+                )
+            state["visitor"] = Visitor("token")
+            return None
+        principal = self.door.verify(_cookie(headers.get("cookie", ""), self.door.cookie))
+        if principal is not None:
+            if scope["method"] not in SAFE and not _same_site(headers):
+                raise Forbidden(
+                    "This request came from another site.", code="cross_site", hint="Open Fanlight's own page."
+                )
+            state["visitor"] = Visitor(principal)
+            return None
+        if public:
+            return None
+        raise Unauthorized(
+            "This server needs its access token.",
+            code="no_token",
+            hint="Open the address that the server printed, or send Authorization: Bearer.",
+        )
+
+    def _login(
+        self, scope: Scope, form: Mapping[str, list[str]], headers: Mapping[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        if not self.door.knows((form.get("token") or [""])[0].strip()):
+            raise Unauthorized(
+                "This token is not the one of this server.",
+                code="wrong_token",
+                hint="The server prints it when it starts.",
+            )
+        return self._welcome(scope, "/", headers)
+
+    def _welcome(self, scope: Scope, path: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
+        """Off to `path` on this server, with a cookie; who already has one stays who they are."""
+        principal = self.door.verify(_cookie(headers.get("cookie", ""), self.door.cookie)) or secrets.token_urlsafe(12)
+        secure = "; Secure" if scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https" else ""
+        home = self.door.prefix + "/"
+        cookie = f"{self.door.cookie}={self.door.sign(principal)}; Path={home}; HttpOnly; SameSite=Lax; Max-Age=31536000{secure}"
+        local = "/" + path.lstrip("/")  # never //other.host
+        return (
+            303,
+            {
+                "location": self.door.prefix + local,
+                "set-cookie": cookie,
+                "cache-control": "no-store",
+                "referrer-policy": "no-referrer",
+            },
+            b"",
+        )
+
+    def _armoured(self, path: str, send: Send) -> Send:
+        policy = "default-src 'none'; frame-ancestors 'none'" if path.startswith("/api/") else self.door.policy()
+        defaults = {
+            b"x-content-type-options": b"nosniff",
+            b"referrer-policy": b"same-origin",
+            b"content-security-policy": policy.encode(),
+        }
+
+        async def wrapped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {k.lower() for k, _ in message.get("headers", [])}
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", []), *((k, v) for k, v in defaults.items() if k not in given)],
+                }
+            await send(message)
+
+        return wrapped
+
+
+def _same_site(headers: Mapping[str, str]) -> bool:
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == headers.get("host")
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _limited(receive: Receive, limit: int) -> Receive:
+    """Cuts a body off where it exceeds its limit, whatever its header says."""
+    seen = 0
+
+    async def wrapped() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise HTTPException(413, f"The request is larger than {limit // 2**20} MiB.")
+        return message
+
+    return wrapped
+
+
+async def _form(receive: Receive) -> dict[str, list[str]]:
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > 4096:
+            raise TooLarge("A token is shorter than that.", code="too_large")
+        if not message.get("more_body"):
+            return parse_qs(body.decode("latin-1"))
+
+
+def _refusal(error: FanlightError, headers: Mapping[str, str], prefix: str) -> tuple[int, dict[str, str], bytes]:
+    if "text/html" in headers.get("accept", "") and error.status == 401:
+        page = LOGIN.format(
+            message=escape(error.message), hint=escape(error.hint or ""), action=escape(prefix + "/login", quote=True)
+        )
+        style = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
+        return (
+            401,
+            {"content-type": "text/html; charset=utf-8", "content-security-policy": style, "cache-control": "no-store"},
+            page.encode(),
+        )
+    return error.status, {"content-type": "application/json", "cache-control": "no-store"}, orjson.dumps(error.body())
+
+
+async def _send(answer: tuple[int, Mapping[str, str], bytes], send: Send) -> None:
+    status, headers, body = answer
+    raw = [
+        (k.encode(), v.encode())
+        for k, v in {**headers, "content-length": str(len(body)), "x-content-type-options": "nosniff"}.items()
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def visitor(scope: Mapping[str, Any]) -> Visitor:
+    """Who sent this request; set by the gate, without which nothing answers."""
+    found: Visitor | None = scope.get("state", {}).get("visitor")
+    if found is None:
+        raise Unauthorized("This server needs its access token.", code="no_token")
+    return found
+
+
+LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex"><title>Fanlight</title><style>
+:root{{color-scheme:light dark;--paper:#FBFBF9;--card:#fff;--ink:#1B1D21;--ink2:#5C626D;--line:#E4E4DF;--accent:#0B7A75;--on:#fff}}
+@media(prefers-color-scheme:dark){{:root{{--paper:#14161A;--card:#1C1F25;--ink:#ECEDEF;--ink2:#9BA1AC;--line:#2C3038;--accent:#4FC3BC;--on:#14161A}}}}
+body{{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);font:15px/22px system-ui,sans-serif}}
+main{{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:24px;max-width:22rem;margin:16px}}
+h1{{font-size:20px;margin:0 0 8px}}p{{margin:0 0 12px;color:var(--ink2)}}label{{display:block;margin-bottom:4px}}
+input{{font:inherit;width:100%;box-sizing:border-box;padding:8px;border:1px solid var(--ink2);border-radius:6px;background:var(--paper);color:var(--ink)}}
+button{{font:inherit;font-weight:600;margin-top:12px;padding:8px 16px;border:0;border-radius:6px;background:var(--accent);color:var(--on)}}
+:focus-visible{{outline:2px solid var(--accent);outline-offset:2px}}</style></head><body><main><h1>Fanlight</h1>
+<p role="status">{message} {hint}</p><form method="post" action="{action}"><label for="token">Access token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus><button>Open</button></form></main></body></html>"""

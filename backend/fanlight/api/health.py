@@ -1,0 +1,72 @@
+"""How the server is: for load balancers, for Prometheus."""
+
+from __future__ import annotations
+
+import shutil
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from sqlalchemy import func, select, text
+
+from fanlight.api.access import Services, Who
+from fanlight.errors import FanlightError
+from fanlight.service.context import Context
+from fanlight.store.tables import job
+
+router = APIRouter()
+
+LEAST_FREE = 0.02  # share of the disk
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def readyz(request: Request) -> JSONResponse:
+    """Everything that a request needs is there: database, store, engine, models, disk."""
+    context: Context = request.app.state.context
+    problems: dict[str, str] = {}
+    health = await context.engine.health()
+    if not health.ready:
+        problems["engine"] = "starting"
+    if not context.models.ready.is_set():
+        problems["models"] = "loading"
+    try:
+        await context.db.aread(lambda c: c.execute(text("select 1")).scalar())
+    except FanlightError as e:
+        problems["database"] = e.message
+    folder = context.settings.data_dir
+    if folder.exists():
+        usage = shutil.disk_usage(folder)
+        if usage.free < LEAST_FREE * usage.total:
+            problems["disk"] = f"{usage.free // 2**20} MiB free"
+    return JSONResponse({"ready": not problems, **problems}, 200 if not problems else 503)
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(context: Services, _: Who) -> Response:
+    """Prometheus text."""
+    health = await context.engine.health()
+    waiting = await context.db.aread(
+        lambda c: list(
+            c.execute(select(job.c.kind, job.c.state, func.count().label("n")).group_by(job.c.kind, job.c.state))
+        )
+    )
+    registry = CollectorRegistry()
+    jobs = Gauge("fanlight_jobs", "Jobs by kind and state", ["kind", "state"], registry=registry)
+    for row in waiting:
+        jobs.labels(row.kind, row.state).set(row.n)
+    for name, doc, value in (
+        ("fanlight_engine_ready", "1 where the compute worker is ready", health.ready),
+        ("fanlight_engine_queued", "Work waiting in the compute worker", health.queued),
+        ("fanlight_engine_running", "Work begun in the compute worker", health.running),
+        ("fanlight_engine_longest_step_seconds", "Longest step so far", health.detail.get("longest_step", 0)),
+        ("fanlight_throughput_forwards", "Forward passes per second", context.dispatcher.throughput),
+        ("fanlight_streams", "Open event streams", context.bus.streams),
+    ):
+        Gauge(name, doc, registry=registry).set(float(value))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,91 @@
+"""Shares: made, listed and revoked behind the gate; opened by anybody with the link, at /s/{token}."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import HTMLResponse, Response
+
+from fanlight import wire
+from fanlight.api.access import Services, Who
+from fanlight.drawing import page
+from fanlight.errors import FanlightError
+from fanlight.service import pictures, shares
+from fanlight.service.context import Context
+
+router = APIRouter()
+public = APIRouter()
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex, nofollow",
+    "Content-Security-Policy": page.POLICY,
+}
+Token = Annotated[str, Path(max_length=200)]
+
+
+@router.post("/shares", status_code=201)
+def create(request: wire.ShareRequest, context: Services, who: Who) -> wire.NewShare:
+    """A link to exactly what is stored now. The token is shown once."""
+    return shares.create(context, who, request)
+
+
+@router.get("/shares")
+def listed(
+    context: Services,
+    who: Who,
+    explanation: Annotated[str | None, Query(description="only live shares of this record")] = None,
+) -> list[wire.Share]:
+    return shares.listed(context, who, of=explanation)
+
+
+@router.delete("/shares/{id}")
+def revoke(id: str, context: Services, who: Who) -> wire.Share:
+    """The link is dead from now on."""
+    return shares.revoke(context, who, id)
+
+
+@public.get("/s/{token}", response_class=HTMLResponse)
+def opened(token: Token, context: Services) -> HTMLResponse:
+    """The page of a share; one and the same 404 for a token that is unknown, expired or revoked."""
+    row = shares.opened(context, token, view=True)
+    if row is None:
+        return _gone()
+    return HTMLResponse(
+        page.share_page(row.snapshot, base=_base(context), token_path=f"{context.settings.root_path}/s/{token}"),
+        headers=HEADERS,
+    )
+
+
+@public.get("/s/{token}/preview.png", response_class=Response)
+def preview(token: Token, context: Services) -> Response:
+    return _drawn(context, token, 0, "preview.png")
+
+
+@public.get("/s/{token}/{n}/{name}", response_class=Response)
+def picture(
+    token: Token, n: Annotated[int, Path(ge=0, le=99)], name: Annotated[str, Path(max_length=40)], context: Services
+) -> Response:
+    return _drawn(context, token, n, name)
+
+
+def _drawn(context: Context, token: str, n: int, name: str) -> Response:
+    row = shares.opened(context, token, view=False)
+    if row is None:
+        return _gone()
+    try:
+        blob = pictures.drawn(context, row.snapshot, n, name)
+    except FanlightError:
+        return _gone()
+    return Response(blob, media_type="image/png", headers=HEADERS)
+
+
+def _gone() -> HTMLResponse:
+    return HTMLResponse(page.gone_page(), 404, headers=HEADERS)
+
+
+def _base(context: Context) -> str:
+    s = context.settings
+    return s.public_url.rstrip("/").removesuffix(s.root_path) if s.public_url else f"http://{s.host}:{s.port}"

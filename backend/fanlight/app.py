@@ -1,0 +1,251 @@
+"""Puts the parts together: gate, API, share page, pages, dispatcher; one process, one origin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import sys
+import threading
+import webbrowser
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import structlog
+import uvicorn
+from fastapi import APIRouter, FastAPI
+from sqlalchemy.engine import make_url
+
+from fanlight import __version__
+from fanlight.api import artifacts, catalog, events, explanations, health, inputs, shapes, shares
+from fanlight.api.gate import LOCAL, Door, Gate
+from fanlight.blobs import Blobs
+from fanlight.client import AsyncClient
+from fanlight.engine.base import Engine
+from fanlight.errors import FanlightError, NotFound
+from fanlight.service import datasets, examples
+from fanlight.service.context import Context
+from fanlight.service.dispatch import Dispatcher
+from fanlight.service.live import Live
+from fanlight.service.models import Models
+from fanlight.settings import Settings
+from fanlight.store.database import Database
+from fanlight.store.migrate import upgrade
+
+log = structlog.get_logger()
+DRAIN = 10.0  # seconds for what runs at a polite end; the rest goes back to the queue
+
+
+def engine(settings: Settings, blobs: Blobs) -> Engine:
+    """The engine that the settings ask for. Only an engine in this process brings torch into it."""
+    config = {
+        "artifacts": settings.artifacts,
+        "device": settings.device,
+        "threads": settings.threads,
+        "memory_mb": settings.memory_mb,
+        "explainers": tuple(Settings.listed(settings.explainers)),
+    }
+    if settings.engine == "local" and settings.isolate:
+        from fanlight.engine.local import ProcessEngine
+
+        return ProcessEngine(config, step_timeout=settings.step_timeout)
+
+    from fanlight.engine.execute import Config, Execution
+
+    def make() -> Execution:
+        return Execution(Config(**config), blobs)  # type: ignore[arg-type]
+
+    if settings.engine == "inline":
+        from fanlight.engine.inline import InlineEngine
+
+        return InlineEngine(make)
+    from fanlight.engine.local import ThreadEngine
+
+    return ThreadEngine(make)
+
+
+def create(settings: Settings, *, token: str | None = None, pages: bool = True) -> FastAPI:
+    """The application. Args: token: default from the settings or the data folder; pages: mount the Dash pages."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    token = token or access_token(settings)
+    upgrade(settings.database)
+    blobs = Blobs(settings.artifacts)
+    context = Context(settings, Database(settings.database), blobs, engine(settings, blobs))
+    context.models, context.dispatcher, context.live = Models(context), Dispatcher(context), Live(context)
+
+    app = FastAPI(
+        title="Fanlight", version=__version__, lifespan=_lifespan, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json",
+        separate_input_output_schemas=False,
+    )  # fmt: skip
+    app.state.context = context
+    shapes.install(app)
+    api = APIRouter(prefix="/api/v1")
+    for part in (catalog, inputs, explanations, artifacts, shares, events):
+        api.include_router(part.router)
+    app.include_router(api)
+    app.include_router(health.router)
+    app.include_router(shares.public)
+
+    # Dash answers every path that nothing else answers with its page, so what is not there has to say so before it.
+    @app.api_route(
+        "/api/{rest:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+    )
+    @app.api_route("/s/{rest:path}", methods=["GET", "HEAD"], include_in_schema=False)
+    async def nothing(rest: str) -> None:
+        raise NotFound(
+            "There is nothing at this address.", code="not_found", given=rest, hint="docs/api.md lists the addresses."
+        )
+
+    policy = "default-src 'none'"
+    if pages:
+        from fanlight_ui.app import create_pages, csp
+        from fanlight_ui.compression import Compression
+
+        client = AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False))
+        policy = csp(create_pages(app, client=client, prefix=settings.root_path))
+        app.add_middleware(Compression)
+    door = Door(
+        token,
+        prefix=settings.root_path,
+        hosts=hosts(settings),
+        upload=settings.max_upload_mb * 2**20,
+        policy=lambda: policy,
+    )
+    app.add_middleware(Gate, door=door)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    context: Context = app.state.context
+    context.bus.start()
+    await context.engine.start()
+    await context.dispatcher.start()
+    opening = asyncio.create_task(_open(context))
+    try:
+        yield
+    finally:
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        await context.dispatcher.drain(DRAIN)
+        await context.engine.close()
+        context.db.close()
+
+
+async def _open(context: Context) -> None:
+    """What is registered beside the running server: models, data sets, worked examples."""
+    try:
+        await context.models.register()
+        for source in datasets.sources(context.settings):
+            await asyncio.to_thread(datasets.register, context, source)
+        if context.settings.examples:
+            await asyncio.to_thread(examples.compute, context)
+    except FanlightError as e:
+        log.error("not everything could be registered", problem=e.message)
+    except Exception:
+        log.exception("not everything could be registered")
+
+
+def access_token(settings: Settings) -> str:
+    """FANLIGHT_TOKEN, or the one in the data folder, made at the first start and readable by its owner alone."""
+    if settings.token:
+        return settings.token
+    path = settings.data_dir / "token"
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
+            f.write(secrets.token_urlsafe(32))
+    return path.read_text().strip()
+
+
+def serve(settings: Settings, *, browser: bool) -> int:
+    """Runs the server until it is told to stop. Returns an exit code: 0, 1 where it cannot start, 4 where it refuses."""
+    _logging(settings.log_level)
+    if not settings.loopback and not settings.token:
+        _say(
+            f"Refused: {settings.host} is reachable by others and no authentication is configured. "
+            "Set FANLIGHT_TOKEN to a long random text, or bind 127.0.0.1."
+        )
+        return 4
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    lock = _lock(settings)
+    if lock is None:
+        _say(f"Another Fanlight server uses {settings.data_dir}. Stop it, or choose another folder with --data-dir.")
+        return 1
+    with lock:
+        sock = uvicorn.Config("", host=settings.host, port=settings.port).bind_socket()
+        port = sock.getsockname()[1]
+        settings = settings.model_copy(update={"port": port})
+        try:
+            app = create(settings)
+        except FanlightError as e:
+            _say(e.message)
+            return 1
+        home = (
+            settings.public_url
+            or f"http://{settings.host if settings.host not in ('0.0.0.0', '::') else '127.0.0.1'}:{port}{settings.root_path}"
+        )
+        address = f"{home.rstrip('/')}/" + ("" if settings.token else f"?token={access_token(settings)}")
+        _say(f"Fanlight {__version__}: {address}")
+        if settings.token:
+            _say("Access token: the value of FANLIGHT_TOKEN.")
+        if settings.public_url is None and settings.loopback:
+            _say("Links open on this machine only; FANLIGHT_PUBLIC_URL and --host let others in.")
+        if browser:
+            threading.Timer(1.5, webbrowser.open, [address]).start()
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=int(DRAIN) + 5, server_header=False, ws="none",
+            timeout_keep_alive=75,
+        )  # fmt: skip
+        uvicorn.Server(config).run(sockets=[sock])
+    return 0
+
+
+def _lock(settings: Settings) -> contextlib.AbstractContextManager[object] | None:
+    """One server per SQLite file: jobs of a dead one are free at once. Ends with the process, however it ends."""
+    url = make_url(settings.database)
+    if url.get_backend_name() != "sqlite" or sys.platform == "win32":
+        return contextlib.nullcontext()
+    import fcntl
+
+    file = open(Path(str(url.database) + ".lock"), "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def hosts(settings: Settings) -> frozenset[str]:
+    """Names this server answers to. Bound to the network with a token and no list, it answers to any."""
+    extra = set(Settings.listed(settings.allowed_hosts))
+    if not settings.loopback and not extra:
+        return frozenset()
+    public = urlsplit(settings.public_url).hostname if settings.public_url else None
+    return frozenset({*LOCAL, settings.host, *extra, *([public] if public else [])})
+
+
+def _logging(level: str) -> None:
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer(colors=False) if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,90 @@
+"""News for streams: persisted events are read from the database after a tick, progress goes out directly and is not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import select
+
+from fanlight.store.database import Database
+from fanlight.store.tables import event
+
+STREAMS = 200
+BACKLOG = 500
+HEARTBEAT = 15.0
+
+
+class Bus:
+    """Ticks and progress inside one server."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[Mapping[str, Any] | None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def tick(self) -> None:
+        """From any thread: the event table has grown."""
+        self._spread(None)
+
+    def publish(self, data: Mapping[str, Any]) -> None:
+        """From any thread: something fleeting, such as progress."""
+        self._spread(data)
+
+    @property
+    def streams(self) -> int:
+        return len(self._queues)
+
+    def _spread(self, message: Mapping[str, Any] | None) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._deliver, message)
+
+    def _deliver(self, message: Mapping[str, Any] | None) -> None:
+        for q in self._queues:
+            if q.qsize() < BACKLOG:  # a stream that does not read catches up from the table
+                q.put_nowait(message)
+
+    @contextlib.contextmanager
+    def _subscribed(self) -> Iterator[asyncio.Queue[Mapping[str, Any] | None]]:
+        q: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
+        self._queues.add(q)
+        try:
+            yield q
+        finally:
+            self._queues.discard(q)
+
+    async def stream(
+        self, db: Database, workspace: str, last: int | None
+    ) -> AsyncIterator[tuple[int | None, Mapping[str, Any]]]:
+        """Events of a workspace: those after `last` (or from now on), then what comes. Yields (id or None, data); (None, {}) is a heartbeat."""
+        with self._subscribed() as q:
+            seen = last if last is not None else await db.aread(newest)
+            while True:
+                for row in await db.aread(lambda c, s=seen: _after(c, workspace, s)):  # type: ignore[misc]
+                    seen = row.id
+                    yield row.id, row.data
+                ticked = False
+                while not ticked:
+                    try:
+                        message = await asyncio.wait_for(q.get(), HEARTBEAT)
+                    except TimeoutError:
+                        yield None, {}
+                        continue
+                    if message is None:
+                        ticked = True
+                    else:
+                        yield None, message
+
+
+def newest(conn: Any) -> int:
+    """The id of the latest event."""
+    return int(conn.execute(select(event.c.id).order_by(event.c.id.desc()).limit(1)).scalar() or 0)
+
+
+def _after(conn: Any, workspace: str, last: int) -> list[Any]:
+    wanted = select(event).where(event.c.workspace == workspace, event.c.id > last).order_by(event.c.id).limit(BACKLOG)
+    return list(conn.execute(wanted))

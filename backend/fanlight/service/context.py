@@ -1,0 +1,48 @@
+"""What the services share, put together once by the application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fanlight.blobs import Blobs
+from fanlight.engine.base import Engine
+from fanlight.service.bus import Bus
+from fanlight.settings import Settings
+from fanlight.store.database import Database
+
+if TYPE_CHECKING:
+    from fanlight.service.dispatch import Dispatcher
+    from fanlight.service.live import Live
+    from fanlight.service.models import Models
+
+WORKSPACE = "default"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks. Before accounts exist a browser's cookie is a principal, and the bearer of the token is one."""
+
+    principal: str
+    workspace: str = WORKSPACE
+
+
+SYSTEM = Visitor("fanlight")
+
+
+@dataclass
+class Context:
+    """Settings, database, blobs and engine, and what is built on them at the start of the application."""
+
+    settings: Settings
+    db: Database
+    blobs: Blobs
+    engine: Engine
+    bus: Bus = field(default_factory=Bus)
+    models: Models = field(init=False)
+    dispatcher: Dispatcher = field(init=False)
+    live: Live = field(init=False)
+
+    @property
+    def explainers(self) -> tuple[str, ...]:
+        return tuple(Settings.listed(self.settings.explainers))

@@ -1,0 +1,305 @@
+"""The dispatcher: takes jobs from the ledger to the engine and writes down what comes of them. One task of the server's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from sqlalchemy import Connection, Row, func, select, update
+
+from fanlight.engine.base import Handle, Work
+from fanlight.errors import FanlightError
+from fanlight.service.outcome import finished, predicted, verified
+from fanlight.store import ledger
+from fanlight.store.database import now
+from fanlight.store.tables import explanation, job
+
+if TYPE_CHECKING:
+    from fanlight.service.context import Context
+
+log = structlog.get_logger()
+
+HELD = {"explain": 64, "trust": 4}  # most jobs that this server holds at a time
+RENEW = 10.0
+FIRST_NOTE, NOTE = 0.3, 1.0  # seconds before the first written progress, and between two
+
+
+class Dispatcher:
+    """Args: context. `start` and `stop` belong to the application's lifespan."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self.owner = secrets.token_hex(8)
+        self.throughput = 50.0  # forward passes per second until measured
+        self._wake = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._handles: dict[str, Handle] = {}
+        self._kinds: dict[str, str] = {}
+        self._news: dict[str, dict[str, Any]] = {}
+        self._waiters: dict[str, set[asyncio.Event]] = {}
+        self._background: set[asyncio.Future[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    # --- the application's side
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self.context.db.sqlite:  # this server is the only one of its file: what a dead one held is free
+            await self.context.db.awrite(self._reclaim)
+        self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._renew_loop())]
+
+    async def drain(self, seconds: float) -> None:
+        """Takes nothing new and gives what is not finished in time back to the queue."""
+        self._stopping = True
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=seconds)
+        for task in list(self._tasks.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def kick(self) -> None:
+        """From any thread: there is something to claim."""
+        self._loop.call_soon_threadsafe(self._wake.set)
+
+    def stop(self, name: str) -> None:
+        """From any thread: nobody waits for this job any more."""
+
+        def act() -> None:
+            handle = self._handles.get(name)
+            if handle is not None:
+                task = asyncio.ensure_future(handle.cancel())
+                self._background.add(task)
+                task.add_done_callback(self._background.discard)
+            self._wake.set()
+
+        self._loop.call_soon_threadsafe(act)
+
+    async def ended(self, ident: str, seconds: float) -> None:
+        """Waits until the explanation is over, whoever works on it, or `seconds` have passed."""
+        over = asyncio.Event()
+        self._waiters.setdefault(ident, set()).add(over)
+        wanted = select(explanation.c.state).where(explanation.c.id == ident)
+        end = time.monotonic() + seconds
+        try:
+            while (left := end - time.monotonic()) > 0:
+                if await self.context.db.aread(lambda c: c.execute(wanted).scalar()) not in ledger.OPEN:
+                    return
+                with contextlib.suppress(TimeoutError):  # the poll is for work that another server does
+                    await asyncio.wait_for(over.wait(), min(left, 0.5))
+        finally:
+            self._waiters[ident].discard(over)
+            if not self._waiters[ident]:
+                del self._waiters[ident]
+
+    def news(self, name: str) -> Mapping[str, Any] | None:
+        """What is known of a running job beyond its row: progress, message."""
+        return self._news.get(name)
+
+    def seconds_left(self, conn: Connection, row: Row[Any], progress: float) -> float:
+        """Measured throughput against what is before it and what is left of it."""
+        left = row.cost * (1 - progress)
+        if row.state == "queued" and row.id not in self._news:
+            ahead = conn.execute(
+                select(func.coalesce(func.sum(job.c.cost * (1 - job.c.progress)), 0)).where(
+                    job.c.state.in_(ledger.OPEN), job.c.priority <= row.priority, job.c.created < row.created
+                )
+            ).scalar_one()
+            left += float(ahead)
+        return round(left / max(self.throughput, 0.1), 1)
+
+    # --- the ledger's side
+
+    async def _claim_loop(self) -> None:
+        while True:
+            try:
+                await self._claim()
+                self._wake.clear()
+            except FanlightError as e:
+                log.warning("ledger not reachable", problem=e.message)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), 1.0)
+
+    async def _claim(self) -> None:
+        for kind, most in HELD.items():
+            free = most - sum(k == kind for k in self._kinds.values())
+            if free <= 0:
+                continue
+            rows = await self.context.db.aread(lambda c, k=kind: c.execute(_unclaimed(k)).first())  # type: ignore[misc]
+            if rows is None:
+                continue
+            taken = await self.context.db.awrite(lambda c, k=kind, n=free: ledger.claim(c, self.owner, n, kinds=(k,)))  # type: ignore[misc]
+            for row in taken:
+                self._kinds[row.id] = row.kind
+                self._tasks[row.id] = asyncio.create_task(self._attend(row))
+
+    async def _renew_loop(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            try:
+                await self.context.db.awrite(self._sweep)
+                if time.monotonic() - getattr(self, "_renewed", 0.0) > RENEW:
+                    for name in await self.context.db.awrite(lambda c: ledger.renew(c, self.owner)):
+                        self.stop(name)
+                    self._renewed = time.monotonic()
+                    health = await self.context.engine.health()
+                    self.throughput = float(health.detail.get("throughput") or self.throughput)
+            except FanlightError as e:
+                log.warning("ledger not reachable", problem=e.message)
+
+    def _sweep(self, conn: Connection) -> None:
+        """Ends what nobody works on and what is over: cancelled before it was claimed, or past its deadline."""
+        for row in ledger.overdue(conn):
+            state = "cancelled" if row.cancel_requested else "expired"
+            error = (
+                None
+                if state == "cancelled"
+                else {"code": "deadline", "message": "The job was not started before its deadline."}
+            )
+            ledger.close(conn, [row.id], state, error)
+            self._closed(conn, row, state, error)
+
+    def _reclaim(self, conn: Connection) -> None:
+        doomed = ledger.reclaim(conn)
+        error = {
+            "code": "worker_crashed",
+            "message": f"The server ended {ledger.MAX_CRASHES} times while it worked on this job.",
+        }
+        ledger.close(conn, [r.id for r in doomed], "failed", error)
+        for row in doomed:
+            self._closed(conn, row, "failed", error)
+
+    # --- one job
+
+    async def _attend(self, row: Row[Any]) -> None:
+        """Follows one attempt from submission to its last event."""
+        name, attempt = row.id, row.attempt
+        try:
+            left = None if row.deadline is None else max(0.0, (row.deadline - time.time_ns() // 1000) / 1e6)
+            work = Work.of({**row.work, "job": name, "attempt": attempt, "priority": row.priority, "deadline": left})
+            handle = self._handles[name] = await self.context.engine.submit(work)
+            began, noted = time.monotonic(), 0.0
+            async for event in handle.events():
+                if event.kind == "progress":
+                    self._news[name] = {"progress": event.data["done"], "message": event.data["message"]}
+                    self._tell(row, "running", self._news[name])
+                    t = time.monotonic()
+                    if t - began > FIRST_NOTE and t - noted > NOTE:
+                        noted = t
+                        done, message = event.data["done"], event.data["message"]
+                        await self._write(
+                            lambda c, d=done, m=message: ledger.progress(c, name, attempt, self.owner, d, m)
+                        )  # type: ignore[misc]
+                elif event.kind == "predicted" and work.target is None and work.kind == "explain":
+                    await self._write(lambda c, d=event.data: self._predicted(c, row, d))  # type: ignore[misc]
+                elif event.last:
+                    await self._end(row, event.kind, event.data)
+        except FanlightError as e:
+            log.warning("job given back", job=name, problem=e.message)
+            with contextlib.suppress(FanlightError):
+                await self.context.db.awrite(lambda c: ledger.release(c, name, attempt, self.owner, crashed=False))
+            await asyncio.sleep(0.5)
+        except asyncio.CancelledError:
+            with contextlib.suppress(FanlightError):
+                await self.context.db.awrite(lambda c: ledger.release(c, name, attempt, self.owner, crashed=False))
+            raise
+        except Exception:
+            log.exception("job could not be written down", job=name)
+        finally:
+            for kept in (self._handles, self._kinds, self._news, self._tasks):
+                kept.pop(name, None)  # type: ignore[attr-defined]
+            self._wake.set()
+
+    async def _write(self, fn: Any) -> Any:
+        """A write that may be retried: a database that is away for a moment must not cost a finished result."""
+        for wait in (0.1, 0.5, 2.0, 5.0, None):
+            try:
+                return await self.context.db.awrite(fn)
+            except FanlightError:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def _end(self, row: Row[Any], kind: str, data: Mapping[str, Any]) -> None:
+        name, attempt = row.id, row.attempt
+
+        def act(conn: Connection) -> None:
+            if kind == "done":
+                if ledger.settle(conn, name, attempt, self.owner, "succeeded") is not None:
+                    finished(self.context, conn, row, data)
+                    self._event(conn, row, "succeeded")
+                return
+            if (
+                kind == "failed"
+                and data.get("retryable")
+                and ledger.release(conn, name, attempt, self.owner, crashed=True)
+            ):
+                return
+            state = "cancelled" if kind == "cancelled" else "expired" if data.get("code") == "deadline" else "failed"
+            error = None if state == "cancelled" else {k: v for k, v in data.items() if k != "retryable"}
+            if ledger.settle(conn, name, attempt, self.owner, state, error) is not None:
+                self._closed(conn, row, state, error)
+
+        if kind == "done" and row.kind == "explain":
+            data = {**data, "verified": await asyncio.to_thread(verified, self.context, row, data)}
+        await self._write(act)
+        for over in self._waiters.get(row.explanation, ()):
+            over.set()
+        self.context.bus.tick()
+
+    def _closed(self, conn: Connection, row: Row[Any], state: str, error: Mapping[str, Any] | None) -> None:
+        """The record of a job that ended without a result."""
+        if row.kind == "trust":
+            message = error["message"] if error else "The measurement was cancelled."
+            values: dict[str, Any] = {"trust": {"state": "failed", "reason": message}, "trust_class": "unavailable"}
+        else:
+            values = {"state": state, "live": False, "error": error, "finished": now(conn)}
+        conn.execute(update(explanation).where(explanation.c.id == row.explanation).values(**values))
+        self._event(conn, row, state)
+
+    def _predicted(self, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
+        predicted(self.context, conn, row, data)
+
+    def _event(self, conn: Connection, row: Row[Any], state: str) -> None:
+        ledger.emit(
+            conn,
+            row.workspace,
+            {
+                "type": "job",
+                "id": row.id,
+                "explanation": row.explanation,
+                "kind": row.kind,
+                "state": state,
+                "progress": 1.0,
+            },
+        )
+
+    def _tell(self, row: Row[Any], state: str, news: Mapping[str, Any]) -> None:
+        left = round(row.cost * (1 - news["progress"]) / max(self.throughput, 0.1), 1)
+        data = {
+            "type": "job",
+            "id": row.id,
+            "explanation": row.explanation,
+            "kind": row.kind,
+            "state": state,
+            "seconds_left": left,
+            **news,
+        }
+        self.context.bus.publish(data)
+
+
+def _unclaimed(kind: str) -> Any:
+    return (
+        select(job.c.id)
+        .where(job.c.state.in_(ledger.OPEN), job.c.kind == kind, job.c.cancel_requested.is_(False))
+        .limit(1)
+        .where((job.c.owner.is_(None)) | (job.c.lease_until < time.time_ns() // 1000))
+    )

@@ -1,0 +1,69 @@
+"""Edits as data: what a person changed. Each is an object with one key; the whole list is sent every time, so any server can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from fanlight import wire
+from fanlight.errors import InvalidField
+
+KNOWN = {
+    "mask_region": "[x0, y0, x1, y1] in pixels of the stored picture: filled with mid grey before the model sees it",
+    "set_target": 'a class index or name, {"class": i} or {"minus": [a, b]}: explains this output instead',
+}
+_target: TypeAdapter[wire.Target] = TypeAdapter(wire.Target)
+
+
+def parse(
+    edits: Sequence[Mapping[str, Any]], width: int, height: int
+) -> tuple[list[dict[str, Any]], wire.Target | None]:
+    """Checks a list of edits; returns those of the picture in canonical form, and the last target that was set.
+
+    Errors: invalid_edit, with the number of the edit.
+    """
+    pixels: list[dict[str, Any]] = []
+    target: wire.Target | None = None
+    for n, edit in enumerate(edits, 1):
+        if len(edit) != 1 or next(iter(edit)) not in KNOWN:
+            raise InvalidField(
+                f"Edit {n} is not known.",
+                code="invalid_edit",
+                given=dict(edit),
+                allowed=KNOWN,
+                hint="Each edit is an object with one key.",
+            )
+        ((kind, value),) = edit.items()
+        if kind == "mask_region":
+            pixels.append({kind: _region(n, value, width, height)})
+        else:
+            try:
+                target = _target.validate_python(value)
+            except ValidationError:
+                raise InvalidField(
+                    f"Edit {n} names no target.", code="invalid_edit", given=value, allowed=KNOWN[kind]
+                ) from None
+    return pixels, target
+
+
+def _region(n: int, value: Any, width: int, height: int) -> list[int]:
+    numbers = (
+        isinstance(value, (list, tuple))
+        and len(value) == 4
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value)
+    )
+    if not numbers:
+        raise InvalidField(
+            f"Edit {n}: a region is four numbers.", code="invalid_edit", given=value, allowed=KNOWN["mask_region"]
+        )
+    x0, y0, x1, y1 = (round(v) for v in value)
+    if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
+        raise InvalidField(
+            f"Edit {n}: the region must lie inside the picture and must not be empty.",
+            code="invalid_edit",
+            given=value,
+            allowed=[0, 0, width, height],
+        )
+    return [x0, y0, x1, y1]

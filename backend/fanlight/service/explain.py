@@ -1,0 +1,306 @@
+"""What a request for an explanation means: resolved, keyed, found or promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from fanlight import wire
+from fanlight.engine.base import INTERACTIVE, Work
+from fanlight.errors import Conflict, InvalidField, Unavailable, unknown
+from fanlight.explainers.base import Target
+from fanlight.explainers.registry import find as find_explainer
+from fanlight.service import inputs
+from fanlight.service.context import Context, Visitor
+from fanlight.service.keys import NUMERICS, key
+from fanlight.service.shares import revoke_for
+from fanlight.store import ledger
+from fanlight.store.database import now
+from fanlight.store.tables import counter, dataset, explanation, job, prediction, reference, sample, tag
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The answer to a request: a record, stored or promised, and the job that works on it."""
+
+    id: str
+    job: str | None
+    state: wire.State
+
+
+def submit(
+    context: Context,
+    visitor: Visitor,
+    request: wire.ExplanationRequest,
+    *,
+    priority: int = INTERACTIVE,
+    parent: str | None = None,
+    edits: Sequence[Mapping[str, Any]] = (),
+    note: str = "",
+    recomputes: str | None = None,
+) -> Promise:
+    """Finds the explanation or promises it. When this returns, the promise is durable.
+
+    Errors: unknown_model, unknown_explainer, unknown_input, unknown_target, invalid_params, not_available, too_busy.
+    """
+    if not context.models.ready.is_set():
+        raise Unavailable("The models are still being loaded.", code="starting", hint="Try again in a few seconds.")
+    model = context.models.find(request.model)
+    explainer = find_explainer(request.explainer, context.explainers)
+    fits = context.models.availability(request.model, request.explainer)
+    if not fits.available:
+        raise InvalidField(
+            f"{explainer.title} is not available for {model['name']}. {fits.reason}",
+            code="not_available",
+            given=request.explainer,
+            allowed=[a.name for a in context.models.wire(request.model, classes=False).explainers if a.available],
+        )
+    params = _params(explainer, request.params)
+    target = context.models.target(request.model, request.target)
+    cost = max(1, explainer.cost(explainer.Params(**params), tuple(model["size"])))
+    settings = context.settings
+
+    def act(conn: Connection) -> tuple[Promise, bool]:
+        source = inputs.find(conn, visitor.workspace, request.input)
+        known = _known_top(conn, visitor.workspace, model["digest"], request.input) if not edits else None
+        resolved = target.json() if target is not None else ({"class": known[0]["index"]} if known else None)
+        content = key(
+            model=model["digest"],
+            input=request.input,
+            explainer=explainer.name,
+            version=explainer.version,
+            params=params,
+            target=resolved,
+            seed=request.seed,
+            parent=parent,
+            edits=edits,
+        )
+        if recomputes is None:
+            found = conn.execute(
+                select(explanation).where(
+                    explanation.c.workspace == visitor.workspace, explanation.c.key == content, explanation.c.live
+                )
+            ).first()
+            if found is not None:
+                if found.job and found.state in ledger.OPEN:
+                    ledger.watch(conn, found.job, visitor.principal)
+                return Promise(found.id, found.job, found.state), False
+        ident = ledger.new_id()
+        origin = conn.execute(
+            select(sample.c.label, sample.c.dataset, sample.c.name)
+            .join(dataset, (dataset.c.id == sample.c.dataset) & (dataset.c.workspace == sample.c.workspace))
+            .where(sample.c.workspace == visitor.workspace, sample.c.input == request.input)
+            .limit(1)
+        ).first()
+        row = {
+            "id": ident,
+            "workspace": visitor.workspace,
+            "principal": visitor.principal,
+            "key": content if recomputes is None else f"{content[:50]}:{ledger.new_id()[:12]}",
+            "live": True,
+            "state": "queued",
+            "parent": parent,
+            "edits": list(edits),
+            "model": request.model,
+            "model_digest": model["digest"],
+            "input": request.input,
+            "input_name": origin.name if origin else source.name,
+            "dataset": origin.dataset if origin else None,
+            "label": origin.label if origin else None,
+            "explainer": explainer.name,
+            "explainer_version": explainer.version,
+            "family": explainer.family,
+            "params": params,
+            "seed": request.seed,
+            "numerics": NUMERICS,
+            "target": resolved,
+            "target_name": context.models.target_name(request.model, resolved),
+            "prediction": known or [],
+            "artifacts": [],
+            "summary": "",
+            "trust": {"state": "pending"},
+            "trust_class": "pending",
+            "provenance": {},
+            "title": "",
+            "note": note,
+            "search": "",
+            "recomputes": recomputes,
+            "created": now(conn),
+        }
+        conn.execute(insert(explanation).values(**row))
+        work = Work(
+            job="",
+            attempt=0,
+            kind="explain",
+            model={k: model[k] for k in ("id", "digest", "source", "size")},
+            input=source.blob,
+            explainer=explainer.name,
+            version=explainer.version,
+            params=params,
+            target=resolved,
+            seed=request.seed,
+            numerics=NUMERICS,
+            edits=tuple(e for e in edits if "set_target" not in e),
+            priority=priority,
+            cost=cost,
+        )
+        name = ledger.enqueue(
+            conn,
+            {
+                "workspace": visitor.workspace,
+                "principal": visitor.principal,
+                "explanation": ident,
+                "kind": "explain",
+                "work": work.json(),
+                "priority": priority,
+                "cost": cost,
+                "deadline": settings.job_deadline * SECOND,
+            },
+            queue_limit=settings.queue_limit,
+            principal_limit=settings.principal_limit,
+            throughput=context.dispatcher.throughput,
+        )
+        conn.execute(update(explanation).where(explanation.c.id == ident).values(job=name))
+        count(conn, visitor.workspace, 1)
+        ledger.emit(
+            conn,
+            visitor.workspace,
+            {"type": "job", "id": name, "explanation": ident, "kind": "explain", "state": "queued"},
+        )
+        return Promise(ident, name, "queued"), True
+
+    promise, fresh = context.db.write(act)
+    if fresh:
+        context.dispatcher.kick()
+        context.bus.tick()
+    return promise
+
+
+def _params(explainer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with defaults filled, or a sentence that names the first that is wrong and its range."""
+    try:
+        return dict(explainer.Params(**given).model_dump(mode="json"))
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "params"
+        schema = explainer.Params.model_json_schema()["properties"]
+        if first["type"] == "extra_forbidden":
+            message = f"{explainer.title} has no parameter “{field}”."
+            allowed: Any = list(schema)
+        else:
+            message = f"{explainer.title}: {field}: {first['msg']}."
+            limits = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "type")
+            allowed = {k: v for k, v in schema.get(field, {}).items() if k in limits}
+        raise InvalidField(
+            message,
+            code="invalid_params",
+            given={field: first["input"]},
+            allowed=allowed,
+            hint="GET /api/v1/explainers lists parameters and ranges.",
+        ) from None
+
+
+def recompute(context: Context, visitor: Visitor, ident: str) -> Promise:
+    """Computes a finished explanation again under the same request; the new record says how its numbers compare and supersedes the old."""
+    old = context.db.read(lambda c: find(c, visitor.workspace, ident))
+    if old.state in ledger.OPEN:
+        raise Conflict(
+            "This explanation is still being computed.", code="not_finished", given=ident, hint="Wait for it first."
+        )
+    target = Target.of(old.target) if old.target else None
+    wanted: Any = (
+        None
+        if target is None
+        else ({"minus": [target.index, target.minus]} if target.minus is not None else target.index)
+    )
+    request = wire.ExplanationRequest(
+        model=old.model, input=old.input, explainer=old.explainer, target=wanted, params=old.params, seed=old.seed
+    )
+    return submit(context, visitor, request, parent=old.parent, edits=old.edits, recomputes=ident)
+
+
+def find(conn: Connection, workspace: str, ident: str) -> Row[Any]:
+    row = conn.execute(
+        select(explanation).where(explanation.c.workspace == workspace, explanation.c.id == ident)
+    ).first()
+    if row is None:
+        raise unknown("explanation", ident, [], hint="It may have been deleted. The gallery lists what there is.")
+    return row
+
+
+def patch(context: Context, visitor: Visitor, ident: str, changes: wire.ExplanationPatch) -> None:
+    """Title, note and tags: what people say about a record. The record itself never changes."""
+    given = changes.model_dump(exclude_none=True)
+
+    def act(conn: Connection) -> None:
+        find(conn, visitor.workspace, ident)
+        if (tags := given.pop("tags", None)) is not None:
+            conn.execute(delete(tag).where(tag.c.explanation == ident))
+            for t in dict.fromkeys(tags):
+                conn.execute(insert(tag).values(explanation=ident, tag=t, workspace=visitor.workspace))
+        if given:
+            conn.execute(update(explanation).where(explanation.c.id == ident).values(**given))
+        index(context, conn, ident)
+
+    context.db.write(act)
+
+
+def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
+    """Deletes a record; its live shares are revoked and named."""
+
+    def act(conn: Connection) -> wire.Deleted:
+        row = find(conn, visitor.workspace, ident)
+        revoked = revoke_for(conn, visitor, ident)
+        conn.execute(delete(reference).where(reference.c.owner == f"explanation:{ident}"))
+        conn.execute(delete(job).where(job.c.explanation == ident))
+        conn.execute(delete(explanation).where(explanation.c.id == ident))
+        count(conn, visitor.workspace, -1)
+        ledger.emit(conn, visitor.workspace, {"type": "deleted", "explanation": ident})
+        if row.job and row.state in ledger.OPEN:
+            stop.append(row.job)
+        return wire.Deleted(id=ident, revoked_shares=revoked)
+
+    stop: list[str] = []
+    done = context.db.write(act)
+    for name in stop:
+        context.dispatcher.stop(name)
+    context.bus.tick()
+    return done
+
+
+def index(context: Context, conn: Connection, ident: str) -> None:
+    """Rebuilds the text that the gallery searches."""
+    row = conn.execute(select(explanation).where(explanation.c.id == ident)).one()
+    tags = conn.execute(select(tag.c.tag).where(tag.c.explanation == ident)).scalars()
+    words = (
+        row.title, row.note, row.target_name, row.top_class, row.explainer, row.model, context.models.name_of(row.model),
+        row.input_name, row.label, row.dataset, row.id, *tags,
+    )  # fmt: skip
+    text = " ".join(str(w) for w in words if w).casefold()
+    conn.execute(update(explanation).where(explanation.c.id == ident).values(search=text))
+
+
+def count(conn: Connection, workspace: str, change: int) -> None:
+    """The unfiltered count is kept, not counted."""
+    hit = conn.execute(
+        update(counter)
+        .where(counter.c.workspace == workspace, counter.c.name == "explanations")
+        .values(value=counter.c.value + change)
+    ).rowcount
+    if not hit:
+        conn.execute(insert(counter).values(workspace=workspace, name="explanations", value=change))
+
+
+def _known_top(conn: Connection, workspace: str, model: str, ident: str) -> list[dict[str, Any]] | None:
+    row = conn.execute(
+        select(prediction.c.top).where(
+            prediction.c.workspace == workspace, prediction.c.model_digest == model, prediction.c.input == ident
+        )
+    ).first()
+    return list(row.top) if row else None

@@ -1,0 +1,242 @@
+"""What a finished computation changes: the record, its references, its trust job. Called inside the transaction that settles the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from fanlight.artifact import Artifact, canonical, digest
+from fanlight.engine.base import TRUST, Work
+from fanlight.service.keys import key
+from fanlight.store import ledger
+from fanlight.store.database import now
+from fanlight.store.tables import explanation, floor, input_, prediction, reference
+
+if TYPE_CHECKING:
+    from fanlight.service.context import Context
+
+MEASURABLE = "image-map"
+TRUST_COST = 600  # 28 steps, two directions, of one order and of ten random ones, give or take the shared ends
+
+
+def predicted(context: Context, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
+    """The prediction is known before the explanation: an omitted target gets its class, and the key that goes with it."""
+    record = conn.execute(select(explanation).where(explanation.c.id == row.explanation)).first()
+    if record is None or record.target is not None:
+        return
+    _remember(conn, record, data["prediction"])
+    values: dict[str, Any] = {
+        "target": data["target"],
+        "target_name": context.models.target_name(record.model, data["target"]),
+        "prediction": data["prediction"],
+    }
+    if record.recomputes is None:
+        content = key(
+            model=record.model_digest,
+            input=record.input,
+            explainer=record.explainer,
+            version=record.explainer_version,
+            params=record.params,
+            target=data["target"],
+            seed=record.seed,
+            parent=record.parent,
+            edits=record.edits,
+        )
+        taken = conn.execute(
+            select(explanation.c.id).where(
+                explanation.c.workspace == row.workspace, explanation.c.key == content, explanation.c.live
+            )
+        ).first()
+        if taken is None:  # else somebody asked for this very class meanwhile: both records stand
+            values["key"] = content
+    conn.execute(update(explanation).where(explanation.c.id == record.id).values(**values))
+
+
+def finished(context: Context, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
+    """Writes down the result of `row`, a settled job."""
+    record = conn.execute(select(explanation).where(explanation.c.id == row.explanation)).first()
+    if record is None:
+        return
+    if row.kind == "trust":
+        _trusted(conn, record, data)
+    else:
+        _explained(context, conn, record, data)
+
+
+def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """For a recomputation: its arrays against those of the record it computed again. Reads blobs, so it runs before the transaction."""
+
+    def known(conn: Connection) -> Sequence[Mapping[str, Any]] | None:
+        wanted = select(explanation.c.recomputes).where(explanation.c.id == row.explanation)
+        old = conn.execute(wanted).scalar()
+        if old is None:
+            return None
+        return conn.execute(select(explanation.c.artifacts).where(explanation.c.id == old)).scalar() or []
+
+    before = context.db.read(known)
+    if not before:
+        return None
+    after = {a["name"]: a["digest"] for a in data["artifacts"]}
+    if all(after.get(a["name"]) == a["digest"] for a in before):
+        return {"equal": True, "largest_difference": 0.0}
+    largest = 0.0
+    for a in before:
+        one = Artifact.from_bytes(context.blobs.get(a["digest"])).arrays
+        two = Artifact.from_bytes(context.blobs.get(after[a["name"]])).arrays
+        for name, x in one.items():
+            y = two[name]
+            if x.shape != y.shape:
+                return {"equal": False, "largest_difference": 1.0}
+            scale = float(np.abs(x).max()) or 1.0
+            largest = max(largest, float(np.abs(x.astype(np.float64) - y).max()) / scale)
+    return {"equal": False, "largest_difference": largest}
+
+
+def _explained(context: Context, conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> None:
+    top = data["prediction"][0]
+    if not record.edits:
+        _remember(conn, record, data["prediction"])
+    values: dict[str, Any] = {
+        "state": "succeeded",
+        "target": data["target"],
+        "target_name": context.models.target_name(record.model, data["target"]),
+        "prediction": data["prediction"],
+        "top_class": top["name"],
+        "top_probability": top["probability"],
+        "outcome": None if record.label is None else ("right" if _same(record.label, top["name"]) else "wrong"),
+        "artifacts": data["artifacts"],
+        "summary": data["summary"],
+        "provenance": data["provenance"],
+        "verified": data.get("verified"),
+        "finished": now(conn),
+    }
+    if record.recomputes is not None:
+        old = conn.execute(select(explanation).where(explanation.c.id == record.recomputes)).first()
+        if old is not None and old.live:
+            conn.execute(
+                update(explanation)
+                .where(explanation.c.id == old.id)
+                .values(live=False, superseded_by=record.id, key=f"{old.key[:50]}:{record.id[:12]}")
+            )
+            values["key"] = old.key
+    for a in data["artifacts"]:
+        _refer(conn, record, a["digest"])
+    measurable = any(a["kind"] == MEASURABLE for a in data["artifacts"])
+    if not measurable:
+        values |= {
+            "trust": {"state": "unavailable", "reason": "This kind of result has no measure of faithfulness."},
+            "trust_class": "unavailable",
+        }
+    elif context.settings.trust == "request":
+        values |= {
+            "trust": {"state": "unavailable", "reason": "Not measured yet; ask for it."},
+            "trust_class": "unavailable",
+        }
+    conn.execute(update(explanation).where(explanation.c.id == record.id).values(**values))
+    if measurable and context.settings.trust == "auto":
+        measure(context, conn, record.id)
+    from fanlight.service.explain import index
+
+    index(context, conn, record.id)
+
+
+def measure(context: Context, conn: Connection, ident: str) -> str:
+    """Promises the trust record of a stored explanation, at the lowest priority; returns the job."""
+    record = conn.execute(select(explanation).where(explanation.c.id == ident)).one()
+    source = conn.execute(
+        select(input_.c.blob).where(input_.c.workspace == record.workspace, input_.c.id == record.input)
+    ).scalar_one()
+    known = conn.execute(
+        select(floor.c.record).where(floor.c.workspace == record.workspace, floor.c.key == _floor_key(record))
+    ).scalar()
+    model = context.models.find(record.model)
+    work = Work(
+        job="",
+        attempt=0,
+        kind="trust",
+        model={k: model[k] for k in ("id", "digest", "source", "size")},
+        input=source,
+        explainer=record.explainer,
+        version=record.explainer_version,
+        params=record.params,
+        target=record.target,
+        seed=record.seed,
+        numerics=record.numerics,
+        edits=tuple(e for e in record.edits if "set_target" not in e),
+        artifacts={a["name"]: a["digest"] for a in record.artifacts},
+        floor=known,
+        priority=TRUST,
+        cost=TRUST_COST if known is None else TRUST_COST // 10,
+    )
+    conn.execute(
+        update(explanation).where(explanation.c.id == ident).values(trust={"state": "pending"}, trust_class="pending")
+    )
+    row = {
+        "workspace": record.workspace,
+        "principal": record.principal,
+        "explanation": ident,
+        "kind": "trust",
+        "work": work.json(),
+        "priority": TRUST,
+        "cost": work.cost,
+        "deadline": None,
+    }
+    return ledger.enqueue(conn, row, queue_limit=2**62, principal_limit=2**62, throughput=1.0)
+
+
+def _trusted(conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> None:
+    trust = dict(data["trust"])
+    if trust.get("curves"):
+        _refer(conn, record, trust["curves"]["digest"])
+    if data.get("floor") is not None:
+        known = conn.execute(
+            select(floor.c.key).where(floor.c.workspace == record.workspace, floor.c.key == _floor_key(record))
+        ).first()
+        if known is None:
+            conn.execute(
+                insert(floor).values(
+                    workspace=record.workspace, key=_floor_key(record), record=dict(data["floor"]), created=now(conn)
+                )
+            )
+    trust["seconds"] = data["provenance"]["seconds"]
+    word = "unavailable" if trust["state"] != "succeeded" else "above" if trust["above_floor"] else "below"
+    conn.execute(
+        update(explanation)
+        .where(explanation.c.id == record.id)
+        .values(trust=trust, trust_class=word, faithfulness=trust.get("faithfulness"))
+    )
+    ledger.emit(conn, record.workspace, {"type": "trust", "explanation": record.id, "state": trust["state"]})
+
+
+def _remember(conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any]]) -> None:
+    known = conn.execute(
+        select(prediction.c.input).where(
+            prediction.c.workspace == record.workspace,
+            prediction.c.model_digest == record.model_digest,
+            prediction.c.input == record.input,
+        )
+    ).first()
+    if known is None and not record.edits:
+        row = {"workspace": record.workspace, "model_digest": record.model_digest, "input": record.input}
+        conn.execute(insert(prediction).values(**row, top=list(top), created=now(conn)))
+
+
+def _refer(conn: Connection, record: Row[Any], blob: str) -> None:
+    owner = f"explanation:{record.id}"
+    conn.execute(delete(reference).where(reference.c.digest == blob, reference.c.owner == owner))
+    conn.execute(insert(reference).values(digest=blob, owner=owner, workspace=record.workspace))
+
+
+def _floor_key(record: Row[Any]) -> str:
+    return digest(canonical([record.model_digest, record.input, record.edits, record.target]))
+
+
+def _same(label: str, name: str) -> bool:
+    """A folder's label and a model's class name, apart from case, spaces and underscores."""
+    return (
+        label.replace("_", " ").replace("-", " ").casefold().strip()
+        == name.replace("_", " ").replace("-", " ").casefold().strip()
+    )

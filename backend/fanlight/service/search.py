@@ -1,0 +1,177 @@
+"""The gallery's questions: filtered, sorted pages of explanations with counts, all answered by the database."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+
+from fanlight import wire
+from fanlight.errors import InvalidField
+from fanlight.explainers.registry import registry
+from fanlight.service.context import Context, Visitor
+from fanlight.service.records import explanation_wire, tags_of
+from fanlight.store.tables import counter, explanation, tag
+
+EXACT = 10_000  # totals and facets are exact up to here
+FACETS = 12
+LIMIT = 200
+
+e = explanation.c
+SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
+    "newest": (e.created, True),
+    "oldest": (e.created, False),
+    "faithfulness": (func.coalesce(e.faithfulness, -9.0), True),
+    "probability": (func.coalesce(e.top_probability, -1.0), True),
+}
+COLUMNS: dict[str, ColumnElement[Any]] = {
+    "family": e.family,
+    "explainer": e.explainer,
+    "model": e.model,
+    "class": e.top_class,
+    "outcome": e.outcome,
+    "trust": e.trust_class,
+    "dataset": e.dataset,
+}
+TRUST_WORDS = {
+    "above": "above the floor",
+    "below": "not above the floor",
+    "pending": "being measured",
+    "unavailable": "not measured",
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    """Filters by equality (keys of COLUMNS, and input, parent, state, tag), full text, order and page."""
+
+    equal: Mapping[str, str]
+    q: str | None = None
+    tag: str | None = None
+    owner: str | None = None
+    sort: str = "newest"
+    cursor: str | None = None
+    limit: int = 48
+
+
+def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Explanation]:
+    """One page. Errors: invalid_sort, invalid_limit, invalid_cursor."""
+    if query.sort not in SORTS:
+        raise InvalidField(
+            f"There is no order “{query.sort}”.", code="invalid_sort", given=query.sort, allowed=list(SORTS)
+        )
+    if not 1 <= query.limit <= LIMIT:
+        raise InvalidField(
+            f"A page has 1 to {LIMIT} items.", code="invalid_limit", given=query.limit, allowed=[1, LIMIT]
+        )
+
+    def act(conn: Connection) -> wire.Page[wire.Explanation]:
+        where = _where(visitor, query)
+        column, down = SORTS[query.sort]
+        wanted = select(explanation, column.label("rank")).where(*where)
+        if query.cursor:
+            rank, ident = _decode(query.cursor)
+            later = column < rank if down else column > rank
+            wanted = wanted.where(or_(later, and_(column == rank, explanation.c.id < ident)))
+        wanted = wanted.order_by(column.desc() if down else column.asc(), e.id.desc()).limit(query.limit + 1)
+        rows = list(conn.execute(wanted))
+        more = len(rows) > query.limit
+        rows = rows[: query.limit]
+        tags = tags_of(conn, [r.id for r in rows])
+        total = _total(conn, visitor, where, query)
+        return wire.Page[wire.Explanation](
+            items=[explanation_wire(context, r, tags[r.id]) for r in rows],
+            next_cursor=_encode(rows[-1].rank, rows[-1].id) if more else None,
+            total=min(total, EXACT),
+            total_is_floor=total > EXACT,
+            facets={} if query.cursor else _facets(context, conn, visitor, query),
+        )
+
+    return context.db.read(act)
+
+
+def _where(visitor: Visitor, query: Query, without: str | None = None) -> list[ColumnElement[bool]]:
+    where: list[ColumnElement[bool]] = [e.workspace == visitor.workspace, e.superseded_by.is_(None)]
+    for name, value in query.equal.items():
+        if name != without:
+            where.append(COLUMNS.get(name, explanation.c.get(name)) == value)  # type: ignore[arg-type]
+    if "state" not in query.equal:
+        where.append(e.state.in_(("succeeded", "queued", "running", "failed")))
+    if query.tag and without != "tag":
+        where.append(
+            e.id.in_(select(tag.c.explanation).where(tag.c.workspace == visitor.workspace, tag.c.tag == query.tag))
+        )
+    if query.owner:
+        where.append(e.principal == (visitor.principal if query.owner == "me" else query.owner))
+    for word in (query.q or "").casefold().split()[:8]:
+        where.append(e.search.contains(word, autoescape=True))
+    return where
+
+
+def _total(conn: Connection, visitor: Visitor, where: list[ColumnElement[bool]], query: Query) -> int:
+    if not (query.equal or query.q or query.tag or query.owner):
+        kept = conn.execute(
+            select(counter.c.value).where(counter.c.workspace == visitor.workspace, counter.c.name == "explanations")
+        ).scalar()
+        if kept is not None and kept > EXACT:
+            return int(kept)
+    return counted(conn, select(e.id).where(*where))
+
+
+def counted(conn: Connection, wanted: Select[Any]) -> int:
+    """How many rows, counted no further than one past EXACT."""
+    return int(conn.execute(select(func.count()).select_from(wanted.limit(EXACT + 1).subquery())).scalar_one())
+
+
+def _facets(context: Context, conn: Connection, visitor: Visitor, query: Query) -> dict[str, list[wire.Facet]]:
+    """Counts per value of each dimension, under all the other filters."""
+    found: dict[str, list[wire.Facet]] = {}
+    titles = {n: x.title for n, x in registry(context.explainers).items()}
+    for name, column in COLUMNS.items():
+        where = _where(visitor, query, without=name)
+        inner = select(column.label("value")).where(*where, column.is_not(None)).limit(EXACT).subquery()
+        rows = conn.execute(
+            select(inner.c.value, func.count().label("n"))
+            .group_by(inner.c.value)
+            .order_by(func.count().desc(), inner.c.value)
+            .limit(FACETS)
+        )
+        label = {
+            "explainer": lambda v: titles.get(v, v),
+            "model": context.models.name_of,
+            "trust": lambda v: TRUST_WORDS.get(v, v),
+        }.get(name, str)
+        found[name] = [wire.Facet(value=str(r.value), label=str(label(r.value)), count=r.n) for r in rows]
+    inside = select(e.id).where(*_where(visitor, query, without="tag")).limit(EXACT)
+    rows = conn.execute(
+        select(tag.c.tag, func.count().label("n"))
+        .where(tag.c.explanation.in_(inside))
+        .group_by(tag.c.tag)
+        .order_by(func.count().desc())
+        .limit(FACETS)
+    )
+    found["tag"] = [wire.Facet(value=r.tag, label=r.tag, count=r.n) for r in rows]
+    return found
+
+
+def _encode(rank: Any, ident: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([rank, ident]).encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str) -> tuple[float, str]:
+    try:
+        rank, ident = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if isinstance(rank, bool) or not isinstance(rank, (int, float)) or not isinstance(ident, str):
+            raise ValueError
+        return rank, ident
+    except (ValueError, TypeError) as error:
+        raise InvalidField(
+            "This cursor was not made by this server.",
+            code="invalid_cursor",
+            given=cursor,
+            hint="Start from the first page.",
+        ) from error

@@ -1,0 +1,39 @@
+"""Brings a database to the newest revision; at every start, and from every released revision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+LOCK = 0xFA_4C_16_47  # of PostgreSQL: several servers may start at once
+
+
+def config(url: str) -> Config:
+    """Alembic's configuration, without an ini file."""
+    c = Config()
+    c.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    c.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    return c
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Migrates; creates the SQLite file where there is none."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        Path(parsed.database or "").parent.mkdir(parents=True, exist_ok=True)
+        command.upgrade(config(url), revision)
+        return
+    engine = create_engine(url)
+    try:
+        with engine.connect() as held:
+            held.execute(text("select pg_advisory_lock(:n)"), {"n": LOCK})
+            try:
+                command.upgrade(config(url), revision)
+            finally:
+                held.execute(text("select pg_advisory_unlock(:n)"), {"n": LOCK})
+    finally:
+        engine.dispose()
