@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import dash_mantine_components as dmc
 from dash import dcc, html
 from dash.development.base_component import Component
 
@@ -87,14 +86,10 @@ def chip(query: Query, name: str, label: str) -> Component:
 
 
 def order(query: Query) -> Component:
-    items = [
-        dmc.MenuItem(words, href=query.to(sort=sort), refresh=False, className="chosen" if sort == query.sort else None)
-        for sort, words in SORTS.items()
-    ]
-    target = html.Button(
-        [html.Span("Order: ", className="sr"), SORTS.get(query.sort, query.sort), html.Span(" ▾", **{"aria-hidden": "true"})], className="pill"
-    )
-    return dmc.Menu([dmc.MenuTarget(target), dmc.MenuDropdown(items)], position="bottom-end")
+    """A menu of links; `assets/shell.js` closes it again."""
+    items = [html.Li(dcc.Link(words, href=query.to(sort=sort)), className="chosen" if sort == query.sort else None) for sort, words in SORTS.items()]
+    said = [html.Span("Order: ", className="sr"), SORTS.get(query.sort, query.sort), html.Span(" ▾", **{"aria-hidden": "true"})]
+    return html.Details([html.Summary(said, className="pill"), html.Ul(items)], className="menu", **{"data-menu": "order"})
 
 
 def pager(query: Query, found: Page[Explanation]) -> Component:

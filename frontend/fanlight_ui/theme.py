@@ -17,6 +17,7 @@ TOKENS: dict[str, tuple[str, str]] = {
     "accent": ("#0B7A75", "#4FC3BC"),
     "on-accent": ("#FFFFFF", "#0C1F1E"),
     "accent-soft": ("#E1F1F0", "#17373A"),
+    "accent-ink": ("#07524E", "#4FC3BC"),
     "for": ("#B2432F", "#E58A78"),
     "against": ("#2B6CB0", "#7FB0E3"),
     "warn": ("#B7791F", "#E0B050"),

@@ -82,6 +82,19 @@
     if (button) choose(button.dataset.scheme);
   });
 
+  // A menu closes on Escape, on a choice, and when somebody turns to something else.
+  const close_menus = (but) => {
+    for (const menu of document.querySelectorAll("details[data-menu][open]")) if (!menu.contains(but)) menu.open = false;
+  };
+  document.addEventListener("click", (e) => close_menus(e.target.closest("a") ? null : e.target));
+  document.addEventListener("focusin", (e) => close_menus(e.target));
+  document.addEventListener("keydown", (e) => {
+    const menu = e.key === "Escape" && e.target.closest?.("details[data-menu][open]");
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
     const typing = e.target.closest?.("input, textarea, select, [contenteditable=true], [role=slider], [role=grid], [role=dialog]");
