@@ -10,6 +10,7 @@ from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
 from fanlight.drawing.colour import rgb
 from fanlight.drawing.curves import INKS, SERIES, floors, mean
+from fanlight.errors import InvalidField
 
 CURVES = renderer("curves")
 
@@ -82,6 +83,12 @@ def test_any_range_is_drawn(y):
         {"x_label": "x", "y_label": "y", "series": ["é <b>"]},
     )
     assert CURVES.image(a.check(), size=300).size[0] == 300
+
+
+@pytest.mark.parametrize("ends", [{"lo": 1.0, "hi": 0.0}, {"lo": float("nan")}, {"hi": float("inf")}, {"lo": 2.0}])
+def test_impossible_ends_of_the_axis_are_refused(ends):
+    with pytest.raises(InvalidField):
+        CURVES.image(curves(), **ends)
 
 
 def test_a_single_point_is_drawn():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawing_samples import TRUST, image_map, record
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from fanlight import wire
 from fanlight.drawing import colour, lettering, preview, scene, trust
@@ -119,6 +119,14 @@ def test_every_letter_that_is_drawn_has_a_glyph():
 )
 def test_text_is_spelled_with_the_letters_there_are(text, drawn):
     assert lettering.drawable(text) == drawn
+
+
+def test_text_that_does_not_fit_ends_in_an_ellipsis():
+    draw, face = ImageDraw.Draw(Image.new("RGB", (1, 1))), lettering.font(20)
+    for width in (0, 30, 200):
+        text = lettering.fit(draw, "a name that goes on and on and on", face, width)
+        assert text.endswith("…") and (draw.textlength(text, face) <= width or text == "…")
+    assert lettering.fit(draw, "a name", face, 200) == "a name"
 
 
 # --- trust

@@ -153,6 +153,12 @@ def test_of_an_animation_the_first_picture_is_used_and_said_so(make, format):
     assert np.allclose(pixels, [255, 0, 0], atol=1) and notes == ["The file holds several pictures; the first is used."]
 
 
+def test_a_telephone_jpeg_with_a_second_picture_in_it_is_read(make):
+    photo = Image.new("RGB", (16, 16), "red")
+    pixels, notes = row(make.file(photo, "MPO", save_all=True, append_images=[Image.new("RGB", (16, 16), "blue")]))
+    assert np.allclose(pixels, [255, 0, 0], atol=3) and notes == ["The file holds several pictures; the first is used."]
+
+
 def profile(description: str, *, swap: bool) -> bytes:
     """The sRGB profile under another name, with red and blue exchanged where `swap`."""
     blob = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()

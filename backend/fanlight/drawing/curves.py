@@ -5,6 +5,7 @@ A series is a floor where its name says "floor" or "random", or `meta["floors"]`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from fanlight.artifact import Artifact
 from fanlight.drawing import lettering
 from fanlight.drawing.base import Legend, Table
 from fanlight.drawing.number import digits
+from fanlight.errors import InvalidField
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Point = tuple[float, float]
@@ -91,15 +93,11 @@ class Curves:
         k = FINE * width / WIDTH
         canvas = Image.new("RGB", (width * FINE, round(width * ASPECT) * FINE), INKS[dark]["card"])
         draw = ImageDraw.Draw(canvas, "RGBA")
-        x = artifact.arrays["x"]
-        span = (
-            (float(x.min()), float(x.max())) if len(x) > 1 and x.max() > x.min() else (float(x[0]) - 1, float(x[0]) + 1)
-        )
-        face = lettering.font(round(15 * k))
-        margin = max(draw.textlength(f"{v:g}", face) for v in _ticks(*_range(artifact, lo, hi)))
-        frame = Frame(
-            margin + 12 * k, 34 * k, canvas.width - 14 * k, canvas.height - 44 * k, span, _range(artifact, lo, hi)
-        )
+        x, y_range = artifact.arrays["x"], _range(artifact, lo, hi)
+        first, last = float(x.min()), float(x.max())
+        x_range = (first, last) if first < last else (first - 1, first + 1)
+        margin = max(draw.textlength(f"{v:g}", lettering.font(round(15 * k))) for v in _ticks(*y_range))
+        frame = Frame(margin + 12 * k, 34 * k, canvas.width - 14 * k, canvas.height - 44 * k, x_range, y_range)
         _axes(draw, artifact, frame, k, INKS[dark])
         _lines(draw, artifact, frame, k, dark)
         return canvas.reduce(FINE)
@@ -133,9 +131,11 @@ def floors(artifact: Artifact) -> frozenset[str]:
 
 
 def _range(artifact: Artifact, lo: float | None, hi: float | None) -> tuple[float, float]:
-    """Of the vertical axis: all bands fit, and 0 is on it."""
+    """Of the vertical axis: the caller's ends, else all bands fit and 0 is on it."""
     bottom = min(0.0, float(artifact.arrays["lo"].min())) if lo is None else lo
     top = max(0.0, float(artifact.arrays["hi"].max())) if hi is None else hi
+    if not math.isfinite(bottom) or not math.isfinite(top) or (bottom >= top and (lo, hi) != (None, None)):
+        raise InvalidField("The vertical axis needs two finite ends, the lower one first.", given=[str(lo), str(hi)])
     return (bottom, top) if bottom < top else (bottom, bottom + 1)
 
 
@@ -153,13 +153,14 @@ def _axes(draw: ImageDraw.ImageDraw, artifact: Artifact, frame: Frame, k: float,
         y = frame.at(frame.x[0], value)[1]
         draw.line([(frame.left, y), (frame.right, y)], fill=quiet if value == 0 else ink["line"], width=round(k))
         draw.text((frame.left - 8 * k, y), f"{value:g}", quiet, face, anchor="rm")
-    draw.text((frame.left, 8 * k), lettering.drawable(artifact.meta["y_label"]), quiet, face, anchor="la")
+    width = frame.right - frame.left
+    label = lettering.fit(draw, artifact.meta["y_label"], face, width)
+    draw.text((frame.left, 8 * k), label, quiet, face, anchor="la")
     y = frame.bottom + 12 * k
     draw.text((frame.left, y), f"{frame.x[0]:.4g}", quiet, face, anchor="la")
     draw.text((frame.right, y), f"{frame.x[1]:.4g}", quiet, face, anchor="ra")
-    draw.text(
-        ((frame.left + frame.right) / 2, y), lettering.drawable(artifact.meta["x_label"]), quiet, face, anchor="ma"
-    )
+    label = lettering.fit(draw, artifact.meta["x_label"], face, width * 0.75)
+    draw.text((frame.left + width / 2, y), label, quiet, face, anchor="ma")
 
 
 def _lines(draw: ImageDraw.ImageDraw, artifact: Artifact, frame: Frame, k: float, dark: bool) -> None:

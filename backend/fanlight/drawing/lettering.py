@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
+from bisect import bisect_right
 
 from PIL import ImageDraw, ImageFont
 
@@ -49,6 +50,5 @@ def fit(draw: ImageDraw.ImageDraw, text: str, face: Font, width: float) -> str:
     text = drawable(text)
     if draw.textlength(text, face) <= width:
         return text
-    while text and draw.textlength(text + "…", face) > width:
-        text = text[:-1].rstrip()
-    return text + "…"
+    fits = bisect_right(range(len(text)), width, key=lambda n: draw.textlength(text[:n] + "…", face)) - 1
+    return text[: max(0, fits)].rstrip() + "…"
