@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported: threads that spin starve each other on shared cores
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -54,6 +54,9 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
 
         return ProcessEngine(config, step_timeout=settings.step_timeout)
 
+    from fanlight.engine.local import PATIENT
+
+    os.environ.update({k: v for k, v in PATIENT.items() if k not in os.environ})  # read when torch is first imported
     from fanlight.engine.execute import Config, Execution
 
     def make() -> Execution:
@@ -241,9 +244,7 @@ def _logging(level: str) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    logging.basicConfig(
-        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
 
 def _say(text: str) -> None:
