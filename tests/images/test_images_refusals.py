@@ -77,6 +77,23 @@ def test_a_png_whose_checksum_is_wrong_is_refused(make):
     refusal(bytes(blob), UnreadableInput)
 
 
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_file_with_wrong_bytes_is_read_or_refused_and_nothing_else(make, format):
+    rng = np.random.default_rng(0)
+    whole = make.file(skimage.data.chelsea()[:40, :50], format)
+    for _ in range(60):
+        blob = bytearray(whole)
+        for at in rng.integers(0, min(len(blob), 400), 4):
+            blob[at] = rng.integers(0, 256)
+        try:
+            pixels = images.decode(bytes(blob), **LIMITS).pixels
+        except BadRequest as refused:
+            assert refused.message.endswith(".")
+        else:
+            assert pixels.ndim == 3 and pixels.dtype == np.uint8
+
+
 def test_too_many_bytes_are_counted_before_anything_is_read():
     error = refusal(b"x" * 1001, TooLarge, max_bytes=1000)
     assert error.given == 1001 and error.allowed == {"max_bytes": 1000}
