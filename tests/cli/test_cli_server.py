@@ -1,6 +1,7 @@
 """The command against a running server, started once for all tests here."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -128,3 +129,14 @@ def test_a_local_server_is_found_without_a_token_by_its_data_folder(tmp_path, ru
     env = {"PATH": "", "HOME": str(tmp_path), "FANLIGHT_URL": other.url, "FANLIGHT_DATA_DIR": str(other.data)}
     run = subprocess.run([BIN / "fanlight", "models", "--json"], capture_output=True, text=True, env=env, check=False)
     assert run.returncode == 0, run.stderr
+
+
+def test_the_notebook_example_of_the_readme_runs(root, server, picture, tmp_path, monkeypatch):
+    readme = (root / "README.md").read_text()
+    example = next(block for block in re.findall(r"```python\n(.*?)```", readme, re.S) if "Client(" in block)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bird.jpg").write_bytes(picture.read_bytes())
+    names = {}
+    exec(example.replace("http://127.0.0.1:8321", server.url).replace('"..."', repr(server.token)), names)
+    assert names["values"].ndim == 2 and names["record"].summary
+    names["fan"].close()

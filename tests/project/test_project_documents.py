@@ -109,3 +109,22 @@ def test_documents_that_the_code_names_exist(root):
     sources = [p for package in ("backend", "frontend", "models") for p in (root / package).rglob("*.py")]
     named = {(page, p.name) for p in sources for page in re.findall(r"docs/[\w/-]+\.md", p.read_text())}
     assert {(page, where) for page, where in named if not (root / page).exists()} == set()
+
+
+def python_blocks(root):
+    return re.findall(r"```python\n(.*?)```", read(root, "README.md"), re.S)
+
+
+def test_the_model_file_of_the_readme_passes_the_doctor(root, tmp_path, monkeypatch):
+    import torch
+    from torchvision.models import resnet18
+
+    from fanlight.doctor import model
+
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    torch.save(resnet18(num_classes=2).state_dict(), "weights.pt")
+    (tmp_path / "mine.py").write_text(python_blocks(root)[0])
+    report = model.inspect("mine.py")
+    assert report.sound, report.checks
+    assert all(row["available"] for row in report.details["explainers"])
