@@ -1,4 +1,4 @@
-"""The command against a running server, started once for all tests here."""
+"""The command against a running server, started once for all tests here. It has no FANLIGHT_TOKEN, so it keeps one in its data folder."""
 
 import json
 import re
@@ -6,31 +6,33 @@ import subprocess
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from fanlight.artifact import Artifact
+from fanlight.cli import app
 from support.processes import BIN, FanlightServer
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    server = FanlightServer(tmp_path_factory.mktemp("cli"), trust="request")
+    server = FanlightServer(tmp_path_factory.mktemp("cli"), token="", trust="request")
     server.start()
     yield server
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def token(server):
+    return (server.data / "token").read_text()
+
+
 @pytest.fixture
-def fanlight(server, tmp_path):
+def fanlight(server, token, monkeypatch, tmp_path):
     """`fanlight("models", "--json")` runs the command against the server."""
-
-    def run(*args, token=server.token):
-        env = {"PATH": "", "FANLIGHT_URL": server.url, "HOME": str(tmp_path), "COLUMNS": "200"}
-        if token is not None:
-            env["FANLIGHT_TOKEN"] = token
-        command = [BIN / "fanlight", *map(str, args)]
-        return subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120, check=False)
-
-    return run
+    monkeypatch.setenv("FANLIGHT_URL", server.url)
+    monkeypatch.setenv("FANLIGHT_TOKEN", token)
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def picture(tmp_path_factory):
 
 def explained(fanlight, picture, *args):
     run = fanlight("explain", picture, "--model", "efficientnet-lite0", "--explainer", "saliency", "--json", *args)
-    assert run.returncode == 0, run.stderr
+    assert run.exit_code == 0, run.stderr
     return json.loads(run.stdout)
 
 
@@ -54,7 +56,7 @@ def test_models_are_listed_with_the_explainers_that_fit(fanlight):
 
 def test_data_sets_are_listed(fanlight):
     run = fanlight("datasets", "--json")
-    assert run.returncode == 0 and isinstance(json.loads(run.stdout), list)
+    assert run.exit_code == 0 and isinstance(json.loads(run.stdout), list)
 
 
 def test_explaining_saves_what_the_server_keeps(fanlight, picture, tmp_path):
@@ -69,7 +71,7 @@ def test_explaining_saves_what_the_server_keeps(fanlight, picture, tmp_path):
 
 def test_without_json_it_is_sentences(fanlight, picture):
     run = fanlight("explain", picture, "--model", "efficientnet-lite0", "--explainer", "saliency")
-    assert run.returncode == 0
+    assert run.exit_code == 0
     assert "Saliency" in run.stdout and "%" in run.stdout and "Traceback" not in run.stderr
 
 
@@ -90,13 +92,14 @@ def test_a_difference_of_two_classes_is_a_target(fanlight, picture):
 def test_a_refusal_ends_with_4_and_says_what_is_allowed(fanlight, picture, option, value):
     given = {"--model": "efficientnet-lite0", "--explainer": "saliency", option: value}
     run = fanlight("explain", picture, *(word for pair in given.items() for word in pair))
-    assert run.returncode == 4
+    assert run.exit_code == 4
     assert run.stderr.strip() and "Traceback" not in run.stderr and run.stdout == ""
 
 
-def test_a_wrong_token_and_none_are_refused(fanlight):
-    assert fanlight("models", token="wrong").returncode == 4
-    assert fanlight("models", token=None).returncode == 4
+def test_a_wrong_token_and_none_are_refused(fanlight, monkeypatch):
+    assert fanlight("models", "--token", "wrong").exit_code == 4
+    monkeypatch.delenv("FANLIGHT_TOKEN")
+    assert fanlight("models").exit_code == 4
 
 
 def test_a_link_is_made_listed_and_revoked(fanlight, picture):
@@ -116,27 +119,27 @@ def test_a_loopback_link_comes_with_a_warning(fanlight, picture):
 def test_a_file_to_send_needs_nothing_else(fanlight, picture, tmp_path):
     run = fanlight("share", explained(fanlight, picture)["id"], "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert run.returncode == 0
+    assert run.exit_code == 0
     assert "data:image/png;base64," in page and 'src="http' not in page and 'src="/' not in page
 
 
-def test_pages_need_both_ids_for_one_file_each(fanlight, tmp_path):
-    assert fanlight("share", "a", "b", "--html", tmp_path / "page.html").returncode == 2
+def test_one_file_holds_one_explanation(fanlight, tmp_path):
+    assert fanlight("share", "a", "b", "--html", tmp_path / "page.html").exit_code == 2
 
 
-def test_a_local_server_is_found_without_a_token_by_its_data_folder(tmp_path, running_server):
-    other = running_server(token="")
-    env = {"PATH": "", "HOME": str(tmp_path), "FANLIGHT_URL": other.url, "FANLIGHT_DATA_DIR": str(other.data)}
+def test_the_installed_command_finds_the_token_of_a_local_server(server, tmp_path):
+    env = {"PATH": "", "HOME": str(tmp_path), "FANLIGHT_URL": server.url, "FANLIGHT_DATA_DIR": str(server.data)}
     run = subprocess.run([BIN / "fanlight", "models", "--json"], capture_output=True, text=True, env=env, check=False)
     assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)[0]["id"] == "efficientnet-lite0"
 
 
-def test_the_notebook_example_of_the_readme_runs(root, server, picture, tmp_path, monkeypatch):
+def test_the_notebook_example_of_the_readme_runs(root, server, token, picture, tmp_path, monkeypatch):
     readme = (root / "README.md").read_text()
     example = next(block for block in re.findall(r"```python\n(.*?)```", readme, re.S) if "Client(" in block)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bird.jpg").write_bytes(picture.read_bytes())
     names = {}
-    exec(example.replace("http://127.0.0.1:8321", server.url).replace('"..."', repr(server.token)), names)
+    exec(example.replace("http://127.0.0.1:8321", server.url).replace('"..."', repr(token)), names)
     assert names["values"].ndim == 2 and names["record"].summary
     names["fan"].close()
