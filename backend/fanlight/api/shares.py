@@ -53,10 +53,8 @@ def opened(token: Token, context: Services) -> HTMLResponse:
     row = shares.opened(context, token, view=True)
     if row is None:
         return _gone()
-    return HTMLResponse(
-        page.share_page(row.snapshot, base=_base(context), token_path=f"{context.settings.root_path}/s/{token}"),
-        headers=HEADERS,
-    )
+    path = f"{context.settings.root_path}/s/{token}"
+    return HTMLResponse(pictures.shared(context, row.snapshot, base=_base(context), path=path), headers=HEADERS)
 
 
 @public.get("/s/{token}/preview.png", response_class=Response)
@@ -76,7 +74,7 @@ def _drawn(context: Context, token: str, n: int, name: str) -> Response:
     if row is None:
         return _gone()
     try:
-        blob = pictures.drawn(context, row.snapshot, n, name)
+        blob = pictures.drawn(context.blobs, row.snapshot, n, name)
     except FanlightError:
         return _gone()
     return Response(blob, media_type="image/png", headers=HEADERS)

@@ -83,9 +83,7 @@ def sources(settings: Settings) -> Iterator[Source]:
         yield folder(name or Path(path).name, Path(path).expanduser())
 
 
-def register(
-    context: Context, source: Source, progress: Callable[[int, int], None] | None = None
-) -> wire.Dataset:
+def register(context: Context, source: Source, progress: Callable[[int, int], None] | None = None) -> wire.Dataset:
     """Decodes every file once, skips and counts what cannot be read, and stores a new version where the content has changed."""
     items: list[tuple[str, str | None, str]] = []
     unreadable = 0

@@ -2,82 +2,94 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import orjson
-from PIL import Image
 from sqlalchemy import Connection
 
 from fanlight import images, wire
 from fanlight.artifact import Artifact
 from fanlight.blobs import Blobs
-from fanlight.drawing import page, preview, renderer, scene
-from fanlight.errors import Conflict, NotFound
+from fanlight.decoding import Pixels
+from fanlight.drawing import page, pictures, scene
+from fanlight.drawing.preview import preview
+from fanlight.errors import Conflict, FanlightError, NotFound
 from fanlight.service import shares
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import find
 
 CARD = 320
-CURVES = 640
+Frozen = Mapping[str, Any]
 
 
 def card(context: Context, visitor: Visitor, ident: str) -> bytes:
-    """The picture beside its map; of an unfinished record the picture alone."""
+    """The picture beside its map. Errors: not_finished."""
     record = _frozen(context, visitor, ident)
-    return _card(context.blobs, _key(record))
+    return _card(context.blobs, record["blobs"]["picture"], record["blobs"]["map"], orjson.dumps(record["edits"]))
 
 
 def overlay(context: Context, visitor: Visitor, ident: str, size: int) -> bytes:
-    return overlay_of(context, _frozen(context, visitor, ident), {}, size)
+    record = _frozen(context, visitor, ident)
+    pixels, drawn = _seen(context.blobs, record)
+    return images.png(scene.overlay(pixels, drawn, size=size))
 
 
 def social(context: Context, visitor: Visitor, ident: str) -> bytes:
-    return preview_of(context, _frozen(context, visitor, ident), {})
+    return _preview(context.blobs, _frozen(context, visitor, ident), {})
 
 
 def export(context: Context, visitor: Visitor, ids: list[str]) -> str:
     """One HTML file with everything in it."""
 
     def act(conn: Connection) -> dict[str, Any]:
-        return shares.snapshot(context, conn, [find(conn, visitor.workspace, i) for i in ids], view={}, expires=None)
+        rows = [find(conn, visitor.workspace, i) for i in ids]
+        for row in rows:
+            if row.state != "succeeded":
+                raise Conflict(
+                    f"Only a finished explanation can be exported; this one is {row.state}.",
+                    code="not_finished",
+                    given=row.id,
+                )
+        return shares.snapshot(context, conn, rows, view={}, expires=None)
 
-    return file_of(context, context.db.read(act))
+    snapshot = context.db.read(act)
 
+    def embedded(n: int, name: str) -> bytes | None:
+        try:
+            return drawn(context.blobs, snapshot, n, name)
+        except NotFound:
+            return None
 
-def file_of(context: Context, snapshot: Mapping[str, Any]) -> str:
-    return page.share_page(snapshot, base="", token_path="", images=lambda n, name: drawn(context, snapshot, n, name))
-
-
-def drawn(context: Context, snapshot: Mapping[str, Any], n: int, name: str) -> bytes:
-    """A picture of a share page: of record `n`, one of overlay.png, picture.png, curves.png, preview.png."""
-    records = snapshot["explanations"]
-    if not 0 <= n < len(records):
-        raise NotFound("There is no such picture.", code="not_found")
-    record, view = records[n], snapshot.get("view") or {}
-    match name:
-        case "overlay.png":
-            return overlay_of(context, record, view, 768)
-        case "picture.png":
-            return _picture(context.blobs, _key(record), 768)
-        case "curves.png":
-            return _curves(context.blobs, record["blobs"]["curves"])
-        case "preview.png":
-            return preview_of(context, record, view)
-    raise NotFound("There is no such picture.", code="not_found")
+    return page.share_page(snapshot, maps=_maps(context.blobs, snapshot), base="", token_path="", images=embedded)
 
 
-def overlay_of(context: Context, record: Mapping[str, Any], view: Mapping[str, Any], size: int) -> bytes:
-    pixels, artifact = _parts(context.blobs, record)
-    return _png(scene.overlay(pixels, artifact, size=size, style=scene.Style.of(view)))
+def shared(context: Context, snapshot: Frozen, *, base: str, path: str) -> str:
+    """The page of a share at `path`."""
+    return page.share_page(snapshot, maps=_maps(context.blobs, snapshot), base=base, token_path=path)
 
 
-def preview_of(context: Context, record: Mapping[str, Any], view: Mapping[str, Any]) -> bytes:
-    pixels, artifact = _parts(context.blobs, record)
+def drawn(blobs: Blobs, snapshot: Frozen, n: int, name: str) -> bytes:
+    """A picture of the page of a share: of record `n`, one of `pictures.NAMES` or preview.png. Errors: NotFound."""
+    if not 0 <= n < len(snapshot["explanations"]):
+        raise NotFound("There is no such picture.")
+    record, view = snapshot["explanations"][n], snapshot.get("view") or {}
+    if name == "preview.png":
+        return _preview(blobs, record, view)
+    pixels, over = _parts(blobs, record)
+    curves = record["blobs"]["curves"]
+    try:
+        known = Artifact.from_bytes(blobs.get(curves)) if curves else None
+        return pictures.share_image(name, record, pixels, over, known, view)
+    except KeyError:
+        raise NotFound("There is no such picture.") from None
+
+
+def _preview(blobs: Blobs, record: Frozen, view: Mapping[str, Any]) -> bytes:
+    pixels, over = _seen(blobs, record)
     known = wire.Explanation.model_validate({k: v for k, v in record.items() if k in wire.Explanation.model_fields})
-    return _png(preview.preview(known, pixels, artifact, style=scene.Style.of(view)))
+    return images.png(preview(known, pixels, over, style=scene.Style.of(view)))
 
 
 def _frozen(context: Context, visitor: Visitor, ident: str) -> dict[str, Any]:
@@ -90,47 +102,32 @@ def _frozen(context: Context, visitor: Visitor, ident: str) -> dict[str, Any]:
     return context.db.read(act)
 
 
-Key = tuple[str, str, str]
+def _maps(blobs: Blobs, snapshot: Frozen) -> list[Artifact | None]:
+    """The map of each record; None where its blob is gone, which the page then says."""
+    found: list[Artifact | None] = []
+    for record in snapshot["explanations"]:
+        try:
+            found.append(Artifact.from_bytes(blobs.get(record["blobs"]["map"])))
+        except FanlightError:
+            found.append(None)
+    return found
 
 
-def _key(record: Mapping[str, Any]) -> Key:
-    """(picture blob, map blob, edits): what a drawing depends on."""
-    return record["blobs"]["picture"], record["blobs"]["map"], orjson.dumps(record["edits"]).decode()
+def _parts(blobs: Blobs, record: Frozen) -> tuple[Pixels, Artifact]:
+    return images.load(blobs.get(record["blobs"]["picture"])), Artifact.from_bytes(blobs.get(record["blobs"]["map"]))
 
 
-def _load(blobs: Blobs, key: Key) -> tuple[Any, Artifact]:
-    picture, drawing, edits = key
-    pixels = images.load(blobs.get(picture))
-    return images.apply_edits(pixels, [e for e in orjson.loads(edits) if "mask_region" in e]), Artifact.from_bytes(
-        blobs.get(drawing)
-    )
+def _seen(blobs: Blobs, record: Frozen) -> tuple[Pixels, Artifact]:
+    """The picture as it was explained, with its edits, and the map."""
+    pixels, over = _parts(blobs, record)
+    return _edited(pixels, record["edits"]), over
 
 
-def _parts(blobs: Blobs, record: Mapping[str, Any]) -> tuple[Any, Artifact]:
-    return _load(blobs, _key(record))
+def _edited(pixels: Pixels, edits: list[dict[str, Any]]) -> Pixels:
+    return images.apply_edits(pixels, [e for e in edits if "mask_region" in e])
 
 
 @lru_cache(maxsize=512)
-def _card(blobs: Blobs, key: Key) -> bytes:
-    pixels, artifact = _load(blobs, key)
-    return _png(scene.beside(pixels, artifact, size=CARD))
-
-
-@lru_cache(maxsize=64)
-def _picture(blobs: Blobs, key: Key, size: int) -> bytes:
-    pixels, artifact = _load(blobs, key)
-    return _png(scene.picture(pixels, artifact, size=size))
-
-
-@lru_cache(maxsize=64)
-def _curves(blobs: Blobs, digest: str | None) -> bytes:
-    if digest is None:
-        raise NotFound("This record has no curves.", code="not_found")
-    artifact = Artifact.from_bytes(blobs.get(digest))
-    return _png(renderer(artifact.kind).image(artifact, size=CURVES))
-
-
-def _png(image: Image.Image) -> bytes:
-    out = io.BytesIO()
-    image.save(out, "PNG", compress_level=3)
-    return out.getvalue()
+def _card(blobs: Blobs, picture: str, over: str, edits: bytes) -> bytes:
+    pixels = _edited(images.load(blobs.get(picture)), orjson.loads(edits))
+    return images.png(scene.beside(pixels, Artifact.from_bytes(blobs.get(over)), size=CARD))

@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from fanlight import wire
+from fanlight.drawing.places import short
+from fanlight.drawing.scene import Style
 from fanlight.errors import Conflict, unknown
 from fanlight.explainers.registry import registry
 from fanlight.service.context import Context, Visitor
@@ -22,7 +24,8 @@ DAY = 86_400_000_000
 
 
 def create(context: Context, visitor: Visitor, request: wire.ShareRequest) -> wire.NewShare:
-    """Freezes finished explanations as they are now. Errors: unknown_explanation, not_finished."""
+    """Freezes finished explanations as they are now. Errors: unknown_explanation, not_finished, invalid_field (a view that cannot be drawn)."""
+    Style.of(request.view)
     token = secrets.token_urlsafe(32)
     days = request.expires_in_days or context.settings.share_days
 
@@ -65,7 +68,7 @@ def snapshot(
     context: Context, conn: Connection, rows: list[Row[Any]], *, view: Mapping[str, Any], expires: float | None
 ) -> dict[str, Any]:
     """What a share page shows, for ever: the records as they are now."""
-    title = f"Why “{rows[0].target_name}”?" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
+    title = f"Why “{short(rows[0].target_name)}”?" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
     records = [frozen(context, conn, r) for r in rows]
     return {"explanations": records, "view": dict(view), "title": title, "created": now(conn) / 1e6, "expires": expires}
 
@@ -75,7 +78,7 @@ def frozen(context: Context, conn: Connection, row: Row[Any]) -> dict[str, Any]:
     record = explanation_wire(context, row)
     explainers = registry(context.explainers)
     method = explainers.get(row.explainer)
-    words = {"reading": method.reading, "misleads": method.misleads, "paper": method.paper.citation} if method else {}
+    words = {"reading": method.reading, "misleads": method.misleads, "paper": {"citation": method.paper.citation, "link": method.paper.link}} if method else {}
     source = conn.execute(
         select(input_.c.blob).where(input_.c.workspace == row.workspace, input_.c.id == row.input)
     ).scalar()
