@@ -61,11 +61,11 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
         description=DESCRIPTION,
         update_title=None,
         on_error=errors.report,
-        websocket_callbacks=False,
         enable_mcp=False,
         add_log_handler=False,
     )
     app._use_async = True  # its constructor ties this to a package that only its Flask backend needs
+    app.backend.websocket_capability = False  # else every tab tries to open one, even where no callback uses it
     app.init_app(server)
     app.layout = shell.layout
     shell.register(app)

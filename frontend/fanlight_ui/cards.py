@@ -22,22 +22,22 @@ def grid(items: Iterable[Explanation]) -> Component:
 
 def card(e: Explanation) -> Component:
     """The whole card leads to the record; its link is the name."""
-    return html.Article(
-        [
-            picture(e),
-            html.Div(
-                [
-                    html.H3(dcc.Link(name(e), href=session.href(f"/e/{e.id}"))),
-                    html.Span(probability(e), className="p"),
-                    html.P(f"{e.explainer_title} · {e.model_name}", className="quiet"),
-                    html.Div(badge(e), className="badges"),
-                ],
-                className="words",
-            ),
-        ],
-        className="card item",
-        **{"data-item": e.id},
-    )
+    return html.Article(inside(e), id=card_id(e.id), className="card item", **{"data-item": e.id})
+
+
+def card_id(explanation: str) -> dict[str, str]:
+    """So that an event about an explanation can renew its card."""
+    return {"type": "card", "explanation": explanation}
+
+
+def inside(e: Explanation) -> list[Component]:
+    words = [
+        html.H2(dcc.Link(name(e), href=session.href(f"/e/{e.id}"))),
+        html.Span(probability(e), className="p"),
+        html.P(f"{e.explainer_title} · {e.model_name}", className="quiet"),
+        html.Div(badge(e), className="badges"),
+    ]
+    return [picture(e), html.Div(words, className="words")]
 
 
 def picture(e: Explanation) -> Component:

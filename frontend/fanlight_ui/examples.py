@@ -55,7 +55,7 @@ def example(sample: Sample, model: Model, explainer: ExplainerInfo) -> Component
             html.Img(src=session.src(sample.thumbnail), alt="", className="shot"),
             html.Div(
                 [
-                    html.H2(html.Button(f"Why “{sample.label or sample.name}”?", id=asked, className="link")),
+                    html.H2(html.Button(f"Why “{sample.label}”?" if sample.label else f"Explain {sample.name}", id=asked, className="link")),
                     html.P(f"{explainer.title} · {model.name}", className="quiet"),
                     html.P(explainer.summary),
                 ],

@@ -19,14 +19,14 @@ SHOWN = 6
 def panel(query: Query, facets: Mapping[str, Sequence[Facet]]) -> Component:
     """The filters beside the list; on a narrow page folded away behind their name."""
     groups = [group(query, name, facets.get(name, ())) for name in FILTERS]
-    owner = group(query, "owner", [MINE], "Owner")
-    shown = [g for g in [*groups, owner] if g is not None]
     active = len(query.filters)
-    title = f"Filters · {active} set" if active else "Filters"
-    # Open where there is room: assets/shell.js folds it on a narrow page.
-    return html.Aside(
-        html.Details([html.Summary(title), *shown], open=True, id="filters"), className="filters", **{"aria-label": "Filters"}
-    )
+    return foldable(f"Filters · {active} set" if active else "Filters", [*groups, group(query, "owner", [MINE], "Owner")])
+
+
+def foldable(title: str, groups: Sequence[Component | None]) -> Component:
+    """What stands beside a list. Open where there is room: `assets/shell.js` folds it on a narrow page."""
+    inside = html.Details([html.Summary(title), *(g for g in groups if g is not None)], open=True, id="filters")
+    return html.Aside(inside, className="filters", **{"aria-label": title})
 
 
 def group(query: Query, name: str, facets: Sequence[Facet], title: str | None = None) -> Component | None:

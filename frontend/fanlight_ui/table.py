@@ -20,12 +20,12 @@ BLOCK = 60
 
 COLUMNS: list[dict[str, Any]] = [
     {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 160, "flex": 2},
-    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 118},
-    {"field": "method", "headerName": "Method", "minWidth": 180, "flex": 1},
-    {"field": "model", "headerName": "Model", "minWidth": 176, "flex": 1},
-    {"field": "faithfulness", "headerName": "Faithfulness", "width": 172},
-    {"field": "outcome", "headerName": "Outcome", "width": 104},
-    {"field": "stored", "headerName": "Stored", "width": 172},
+    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 112},
+    {"field": "method", "headerName": "Method", "minWidth": 172, "flex": 1},
+    {"field": "model", "headerName": "Model", "minWidth": 168, "flex": 1},
+    {"field": "faithfulness", "headerName": "Faithfulness", "width": 164},
+    {"field": "outcome", "headerName": "Outcome", "width": 98},
+    {"field": "stored", "headerName": "Stored", "width": 202},
     {"field": "input", "headerName": "Input", "minWidth": 130, "flex": 1},
 ]
 

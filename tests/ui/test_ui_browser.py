@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 PAGES = {
     "gallery": "",
     "table": "?view=table",
-    "filtered": "?family=attribution&outcome=right&q=cup",
+    "filtered": "?family=attribution&outcome=right&q=coffee",
     "nothing": "?q=zzz",
     "models": "models",
     "model": "models/efficientnet-lite0",
@@ -246,6 +246,19 @@ def test_a_job_moves_with_the_events_of_the_stream(browser: Any, site: Site) -> 
         page.wait_for_selector(".job.succeeded >> text=Occlusion of coffee.png")
         page.wait_for_selector(".running >> text=1 running")
         assert tab.wrong == []
+
+
+def test_a_card_follows_what_happens_to_its_explanation(browser: Any, site: Site) -> None:
+    made = site.store.explanations["e0001"]
+    site.store.explanations["e0001"] = made.model_copy(update={"state": "running"})
+    with Tab(browser, site) as tab:
+        with tab.page.expect_response("**/api/v1/events"):
+            page = tab.open()
+        page.wait_for_selector("[data-item=e0001] >> text=being computed")
+        site.store.explanations["e0001"] = made
+        site.store.emit(type="job", id="j9", explanation="e0001", kind="explain", state="succeeded", progress=1.0)
+        page.wait_for_selector("[data-item=e0001] >> text=faithfulness +0.45")
+        page.wait_for_selector("[data-item=e0001] img")
 
 
 def test_without_a_stream_the_jobs_are_asked_for(browser: Any, site: Site) -> None:

@@ -63,6 +63,14 @@ def test_a_second_application_in_the_process_has_all_callbacks_of_its_own() -> N
     assert "running.children" in second.callback_map and "jobs.children" in second.callback_map
 
 
+def test_no_websocket_and_no_tool_server_is_offered() -> None:
+    app, pages = build(fake_api.Store(0), "")
+    assert "websocket" not in pages._config()
+    paths = [getattr(r, "path", "") for r in pages.server.routes]
+    assert "/_dash-update-component" in paths
+    assert not [p for p in paths if "ws" in p or "mcp" in p]
+
+
 def test_every_callback_is_asynchronous() -> None:
     import inspect
 

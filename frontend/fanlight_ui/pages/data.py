@@ -13,7 +13,7 @@ from dash.development.base_component import Component
 from fanlight.client import calls
 from fanlight.errors import unknown
 from fanlight.wire import Dataset, Page, Sample
-from fanlight_ui import errors, session
+from fanlight_ui import errors, filters, session
 from fanlight_ui.pictures import lazy
 
 dash.register_page(__name__, path="/data", title="Data · Fanlight")
@@ -39,8 +39,8 @@ async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: A
     main = html.Main([head, about(shown), search(shown, q, page), samples(page), pager(shown, q, cursor, page)])
     labels = [(f.label, f.count, session.href("/data", dataset=shown.id, q=None if q == f.value else f.value), q == f.value) for f in first.facets.get("label", [])]
     sets = [(d.name, d.count, session.href("/data", dataset=d.id), d is shown) for d in datasets]
-    aside = [choice("Data sets", sets), choice("Labels", labels) if labels else None]
-    return html.Div([html.Aside(aside, className="filters", **{"aria-label": "Data sets and labels"}), main], className="page gallery")
+    aside = filters.foldable("Data sets and labels", [choice("Data sets", sets), choice("Labels", labels) if labels else None])
+    return html.Div([aside, main], className="page gallery")
 
 
 def choice(title: str, entries: Sequence[tuple[str, int, str, bool]]) -> Component:

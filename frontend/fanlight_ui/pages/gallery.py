@@ -6,14 +6,14 @@ import asyncio
 from typing import Any
 
 import dash
-from dash import ALL, Input, Output, State, ctx, html
+from dash import ALL, Input, Output, State, ctx, dcc, html, set_props
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
 from fanlight.wire import Explanation, Page
 from fanlight_ui import errors, examples, filters, session
-from fanlight_ui.cards import grid
+from fanlight_ui.cards import card_id, grid, inside
 from fanlight_ui.query import Query
 from fanlight_ui.table import block, table
 
@@ -34,7 +34,8 @@ async def layout(**address: Any) -> Component:
     elif query.view == "table":
         content = table(query)
     else:
-        content = html.Div([grid(found.items), filters.pager(query, found)])
+        shown = dcc.Store(id="shown", data=[e.id for e in found.items])
+        content = html.Div([shown, grid(found.items), filters.pager(query, found)])
     main = html.Main([filters.head(query, found, facets, system.explanations), content])
     return html.Div([filters.panel(query, facets), main], className="page gallery")
 
@@ -57,6 +58,18 @@ async def open_example(clicks: list[int | None]) -> None:
     if any(clicks) and ctx.triggered_id:
         asked = {k: v for k, v in ctx.triggered_id.items() if k != "type"}
         session.go("/e/" + await examples.compute(**asked))
+
+
+@dash.callback(
+    Output("shown", "data"), Input("transitions", "data"), State("shown", "data"), prevent_initial_call=True
+)
+async def renew_card(event: dict[str, Any] | None, shown: list[str]) -> list[str]:
+    """A card follows what happens to its explanation: computed, trusted. The output is there so that Dash calls this on this page only."""
+    id = (event or {}).get("explanation")
+    if id not in shown:
+        raise PreventUpdate
+    set_props(card_id(id), {"children": inside(await session.ask(calls.explanation(id)))})
+    return shown
 
 
 @dash.callback(

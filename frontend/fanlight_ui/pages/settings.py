@@ -62,7 +62,16 @@ def server(s: System) -> Component:
 
 def configured(s: System) -> Component | None:
     """As the server tells them: it leaves out what is secret."""
-    return facts("Settings of the server", {f"FANLIGHT_{name.upper()}": str(value) for name, value in s.settings.items()}) if s.settings else None
+    told = {name.replace("_", " "): words(value) for name, value in s.settings.items() if value not in (None, "", {}, [])}
+    return facts("Configuration", told)
+
+
+def words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{k}: {words(v)}" for k, v in value.items())
+    return str(value)
 
 
 def facts(title: str, rows: Mapping[str, str]) -> Component | None:

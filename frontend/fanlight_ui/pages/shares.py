@@ -99,7 +99,7 @@ async def ask_first(clicks: list[int | None], _no: int | None) -> tuple[Any, Any
         raise PreventUpdate
     id = ctx.triggered_id["share"]
     share = next((s for s in await session.ask(calls.shares()) if s.id == id), None)
-    called = f"“{name(share)}” was opened {share.views:,} times. " if share else ""
+    called = f"{name(share)} was opened {share.views:,} {'time' if share.views == 1 else 'times'}. " if share else ""
     return True, id, called + "Whoever opens it from now on finds nothing. This cannot be taken back; you can make a new link."
 
 
