@@ -1,13 +1,17 @@
 """The commands of the compose services as plain processes: API on PostgreSQL and S3, pages apart from it, one token for both."""
 
 import re
+import subprocess
 
 import httpx
 import pytest
 import yaml
 from PIL import Image
 
+from fanlight.cli.pages import application
 from fanlight.client import Client
+from fanlight.errors import FanlightError
+from fanlight.settings import Settings
 from support.processes import BIN, Process, answers, free_port
 
 
@@ -89,8 +93,6 @@ def test_api_and_pages_work_as_two_processes_on_postgres_and_s3(root, command, t
 
 
 def test_pages_without_a_token_are_refused(command, tmp_path):
-    import subprocess
-
     run = subprocess.run(
         command("frontend", port=free_port(), api="http://127.0.0.1:1"),
         capture_output=True, text=True, timeout=60, check=False,
@@ -98,3 +100,8 @@ def test_pages_without_a_token_are_refused(command, tmp_path):
     )  # fmt: skip
     assert run.returncode == 1
     assert "FANLIGHT_TOKEN" in run.stderr and "Traceback" not in run.stderr
+
+
+def test_an_empty_token_lets_nobody_in():
+    with pytest.raises(FanlightError, match="need the access token"):
+        application(Settings(token=""), "http://127.0.0.1:1")

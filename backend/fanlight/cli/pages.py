@@ -32,7 +32,7 @@ def pages(api: Api = "http://127.0.0.1:8321", host: Host = None, port: Port = No
 
 def application(settings: Settings, api: str) -> Any:
     """The pages behind the same gate as the API: the same token, and cookies that both accept."""
-    if settings.token is None:
+    if not settings.token:
         raise FanlightError(
             "The pages need the access token of the server behind them.", code="no_token", hint="Set FANLIGHT_TOKEN."
         )
@@ -41,7 +41,7 @@ def application(settings: Settings, api: str) -> Any:
     server = part("fastapi", "server").FastAPI(title="Fanlight pages", openapi_url=None, docs_url=None, redoc_url=None)
 
     async def healthz() -> dict[str, str]:
-        return {"state": "ok"}
+        return {"status": "ok"}
 
     server.get("/healthz")(healthz)
     dash = ui.create_pages(server, client=AsyncClient(api), prefix=settings.root_path)

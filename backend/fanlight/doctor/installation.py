@@ -15,7 +15,7 @@ from fanlight.doctor import Check, Report
 from fanlight.errors import FanlightError
 from fanlight.settings import Settings
 
-LOW_DISK = 0.05  # of the disk; below it a server is not ready
+LOW_DISK = 0.02  # of the disk; below it /readyz says no
 DEVICE = """
 import json, torch
 cuda = torch.cuda.is_available()
