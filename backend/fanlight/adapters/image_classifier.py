@@ -78,8 +78,10 @@ class Preprocessing:
     def pixels(self, image: Pixels) -> Pixels:
         """(h, w, 3) uint8 -> (H, W, 3) uint8: what `view` shows, at the input's resolution."""
         rows, columns = self.size
-        box = self.view(image.shape[1], image.shape[0])
-        return np.asarray(Image.fromarray(image).resize((columns, rows), RESAMPLING[self.interpolation], box=box))
+        left, top, right, bottom = (int(v) for v in self.view(image.shape[1], image.shape[0]))
+        # cut first: scaling a box of the whole would let pixels from outside it bleed in at its border
+        part = Image.fromarray(np.ascontiguousarray(image[top:bottom, left:right]))
+        return np.asarray(part.resize((columns, rows), RESAMPLING[self.interpolation]))
 
 
 @dataclass(eq=False)

@@ -71,7 +71,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> TorchImageClassifier
         model.net.to(device)
     except FanlightError:
         raise
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         line = _line(e, path)
         raise BadModelFile(
             f"“{path.name}” failed{f' in line {line}' if line else ''}: {type(e).__name__}: {e}", given=str(path)

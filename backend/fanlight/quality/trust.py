@@ -108,10 +108,8 @@ def descending(scores: Floats, rng: np.random.Generator) -> Order:
 
 
 def counts(patches: int) -> list[int]:
-    """How many patches are in at each of the STEPS + 1 points; symmetric, so that a reversed insertion is a
-    deletion."""
-    first = [int(patches * t / STEPS + 0.5) for t in range(STEPS // 2 + 1)]
-    return [*first, *(patches - n for n in first[-2::-1])]
+    """How many patches have been inserted, or deleted, at each of the STEPS + 1 points."""
+    return [int(patches * t / STEPS + 0.5) for t in range(STEPS + 1)]
 
 
 def auc(curves: Floats) -> Floats:
@@ -133,23 +131,21 @@ def _walk(
     ctx: Context,
     span: tuple[float, float],
 ) -> Generator[Step, None, Floats]:
-    """The target's value as patches are inserted in each order: first all insertions, then all deletions, each read
-    from the empty picture to the full one, (2 * orders, STEPS + 1). A deletion is the insertion of the reversed
-    order, read backwards."""
+    """The target's value as patches are inserted into the grey picture in each order, and as they are deleted from the whole picture
+    in each order: (2 * orders, STEPS + 1), all insertions first."""
     import torch
 
     at = torch.from_numpy(label).to(item.x.device, torch.int64)
     reference = maps.baseline(model, item, "grey")
     n = len(orders[0])
-    inner = counts(n)[1:-1]
-    kept = np.zeros(
-        (2 + 2 * len(orders) * len(inner), n), dtype=bool
-    )  # nothing, everything, then each path's inner points
+    inner = counts(n)[1:-1]  # the ends are the same for all and asked for once
+    kept = np.zeros((2 + 2 * len(orders) * len(inner), n), dtype=bool)
     kept[1] = True
-    paths = [*orders, *(o[::-1] for o in orders)]
-    for p, path in enumerate(paths):
+    paths = kept[2:].reshape(2, len(orders), len(inner), n)
+    for p, order in enumerate(orders):
         for t, count in enumerate(inner):
-            kept[2 + p * len(inner) + t, path[:count]] = True
+            paths[0, p, t, order[:count]] = True
+            paths[1, p, t, order[count:]] = True
     rows = torch.from_numpy(kept).to(item.x.device)
 
     def picture(start: int, stop: int) -> Tensor:
@@ -157,8 +153,11 @@ def _walk(
 
     logits = yield from evaluate.logits(model, picture, len(kept), ctx, span, "measuring faithfulness")
     values = item.target.value(logits.double()).numpy()
-    ends = np.broadcast_to(values[:2], (len(paths), 2))
-    return np.concatenate([ends[:, :1], values[2:].reshape(len(paths), -1), ends[:, 1:]], 1)
+    ends = np.stack(
+        [np.tile(values[:2], (len(orders), 1)), np.tile(values[[1, 0]], (len(orders), 1))]
+    )  # (2, orders, 2)
+    whole = np.concatenate([ends[..., :1], values[2:].reshape(2, len(orders), -1), ends[..., 1:]], -1)
+    return whole.reshape(2 * len(orders), -1)
 
 
 def _floor(
@@ -175,14 +174,14 @@ def _floor(
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(item.key.encode()).digest()[:8], "little"))
     orders = [rng.permutation(int(label.max()) + 1) for _ in range(ORDERS)]
     values = normal((yield from _walk(model, item, orders, label, ctx, span)), f_b, f_x)
-    return {"version": FLOOR, "insertion": values[:ORDERS].tolist(), "deletion": values[ORDERS:, ::-1].tolist()}
+    return {"version": FLOOR, "insertion": values[:ORDERS].tolist(), "deletion": values[ORDERS:].tolist()}
 
 
 def _compare(values: Floats, floor: dict[str, Any], error: float | None, f_b: float, f_x: float) -> TrustResult:
     """Relative scores, their intervals and the curves. values: (2, STEPS + 1), normalised, both read from the empty
     picture."""
     random = {k: np.asarray(floor[k]) for k in ("insertion", "deletion")}  # (ORDERS, STEPS + 1)
-    ours = {"insertion": values[0], "deletion": values[1, ::-1]}
+    ours = {"insertion": values[0], "deletion": values[1]}
     gains = {"insertion": auc(ours["insertion"]), "deletion": -auc(ours["deletion"])}
     chance = {"insertion": auc(random["insertion"]), "deletion": -auc(random["deletion"])}  # (ORDERS,)
     for each in (gains, chance):
