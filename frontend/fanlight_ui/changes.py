@@ -17,10 +17,9 @@ CORNERS = ("left", "top", "right", "bottom")
 
 def hide(record: wire.Explanation) -> Component | None:
     """A picture to draw a rectangle on, and the same rectangle as four numbers for the keyboard."""
-    box = next((a.meta["box"] for a in record.artifacts if "box" in a.meta), None)
-    if box is None:
+    shown = base.seen(record)
+    if shown is None:
         return None
-    shown = [float(v) for v in box]
     ids = [f"ex-hide-{c}" for c in CORNERS]
     fields = [
         dmc.NumberInput(
@@ -115,11 +114,13 @@ def shared(share: wire.NewShare) -> list[Component]:
     ]
     if share.loopback_only:
         parts.append(
-            dmc.Alert(
-                "This server listens on this machine only, so nobody else can open the link. "
-                "Start it with --host and FANLIGHT_TOKEN set, or send the self-contained page from Export.",
-                color="yellow",
-                title="Only you can open it",
+            html.P(
+                [
+                    html.Strong("Only you can open it. "),
+                    "This server listens on this machine only. Start it with --host and FANLIGHT_TOKEN set, "
+                    "or send the self-contained page from Export.",
+                ],
+                className="warning",
             )
         )
     return parts

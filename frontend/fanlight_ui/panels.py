@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,7 +75,8 @@ def ended(record: wire.Explanation) -> Component:
 
 async def told_of(record: wire.Explanation) -> dict[str, dict[str, Any]]:
     """What the server says of each artifact of a record, by digest."""
-    return {a.digest: await session.ask(calls.describe(a.digest)) for a in record.artifacts}
+    found = await asyncio.gather(*(session.ask(calls.describe(a.digest)) for a in record.artifacts))
+    return {a.digest: told for a, told in zip(record.artifacts, found, strict=True)}
 
 
 def result(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]], slot: int) -> list[Component]:

@@ -24,6 +24,7 @@ def know(record: wire.Explanation, info: wire.ExplainerInfo | None, title: str) 
 def provenance(record: wire.Explanation, info: wire.ExplainerInfo | None) -> Component:
     """Digests, parameters, versions; and the same request to paste."""
     p = record.provenance
+    device = (p.device, p.threads and f"threads: {p.threads}", p.chunk and f"chunks of {p.chunk}")
     said: list[tuple[str, Any]] = [
         ("model", f"{record.model} {p.model_digest}"),
         ("input", p.input_digest),
@@ -33,18 +34,7 @@ def provenance(record: wire.Explanation, info: wire.ExplainerInfo | None) -> Com
         ("seed", str(record.seed)),
         ("edits", "; ".join(str(e) for e in record.edits) or None),
         ("numerics", p.numerics),
-        (
-            "device",
-            ", ".join(
-                t
-                for t in (
-                    p.device,
-                    f"{p.threads} threads" if p.threads else "",
-                    f"chunks of {p.chunk}" if p.chunk else "",
-                )
-                if t
-            ),
-        ),
+        ("device", ", ".join(t for t in device if t)),
         ("versions", ", ".join(f"{k} {v}" for k, v in p.versions.items())),
         (
             "computed",

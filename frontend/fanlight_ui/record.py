@@ -120,10 +120,9 @@ def export(record: wire.Explanation) -> Component:
             ("Picture of the map (PNG)", artifact + "/render.png?size=1024"),
         ]
     links.append(("The record (JSON)", href(f"/api/v1/explanations/{record.id}")))
-    items = [dmc.MenuItem(text, href=url, target="_blank", refresh=True) for text, url in links]
-    return dmc.Menu(
-        [dmc.MenuTarget(html.Button("Export", className="button", id="ex-export")), dmc.MenuDropdown(items)],
-        position="bottom-end",
+    items = [html.Li(html.A(text, href=url, target="_blank", rel="noopener")) for text, url in links]
+    return html.Details(
+        [html.Summary("Export", className="button"), html.Ul(items, className="card")], id="ex-export", className="menu"
     )
 
 
@@ -152,8 +151,8 @@ def body(known: Known) -> list[Component]:
 def subject(known: Known) -> Component:
     """The picture as the model saw it, and what it said."""
     record = known.record
-    box = next((a.meta["box"] for a in record.artifacts if "box" in a.meta), None)
-    marks = [base.hidden(r, [float(v) for v in box]) for r in base.hidden_regions(record.edits)] if box else []
+    box = base.seen(record)
+    marks = [base.hidden(r, box) for r in base.hidden_regions(record.edits)] if box else []
     before = known.before.prediction if known.before else None
     minus = (record.target or {}).get("minus")
     parts: list[Component] = [prediction.bars(record.prediction[:5], explained=target_class(record), before=before)]
@@ -214,32 +213,34 @@ def subject(known: Known) -> Component:
 
 
 def words(known: Known) -> Component:
-    record = known.record
-    tables = [base.table(known.told[a.digest]) for a in record.artifacts if a.kind in views.PICTURES]
-    sentence = record.summary or next(
-        (known.told[a.digest].get("sentence") for a in record.artifacts if known.told[a.digest].get("sentence")), ""
-    )
+    """What a person would say of it, and the numbers behind that."""
+    chosen = views.principal(known.record.artifacts)
+    told = known.told[chosen.digest] if chosen else {}
+    sentence = known.record.summary or told.get("sentence", "")
     return html.Section(
-        [html.H2("In words"), html.P(sentence, className="lead-words"), *[t for t in tables if t]],
+        [html.H2("In words"), html.P(sentence, className="lead-words"), base.table(told)],
         className="card pad words-part",
     )
 
 
 def maps(known: Known) -> list[Component | None]:
-    """A panel per artifact, by its kind, with the tools that read them."""
+    """The artifact that stands for the explanation, by its kind, with the tools that read it; the others in a disclosure."""
     record = known.record
-    shown: list[Component] = []
-    for slot, artifact in enumerate(record.artifacts):
-        view = views.show(artifact, known.told[artifact.digest], base.Scene.of(record, slot=slot, size=SIZE))
-        shown.append(
-            html.Section(
-                [
-                    view,
-                    html.Div(caption(record) if slot == 0 else [html.H2(artifact.name)], className="caption"),
-                ],
-                className="card map-part",
-            )
-        )
+    chosen = views.principal(record.artifacts)
+    if chosen is None:
+        return [panels.ended(record)]
+
+    def shown(artifact: wire.ArtifactRef, slot: int) -> Component:
+        return views.show(artifact, known.told[artifact.digest], base.Scene.of(record, slot=slot, size=SIZE))
+
+    others = [a for a in record.artifacts if a is not chosen]
+    also = html.Details(
+        [
+            html.Summary(f"Also stored: {', '.join(a.name for a in others)}"),
+            *[html.Div([html.H3(a.name), shown(a, slot)]) for slot, a in enumerate(others, 1)],
+        ],
+        className="disclosure also",
+    )
     tools = html.Div(
         [
             html.Label("opacity", htmlFor="ex-opacity"),
@@ -256,14 +257,15 @@ def maps(known: Known) -> list[Component | None]:
                 thumbLabel="Opacity of the map",
             ),
             html.Output(
-                "point at the map, or focus it and use the arrow keys",
+                "point at the map, or use the arrow keys on it",
                 className="quiet num",
                 **{"data-pixel": "1", "aria-live": "polite"},
             ),
         ],
         className="tools card",
     )
-    return [*shown, tools, live(known)]
+    main = html.Section([shown(chosen, 0), html.Div(caption(record), className="caption")], className="card map-part")
+    return [main, tools, live(known), also if others else None]
 
 
 def caption(record: wire.Explanation) -> list[Component]:
@@ -297,12 +299,13 @@ def live(known: Known) -> Component | None:
     )
 
 
-def live_panel(panel: wire.LivePanel) -> list[Component]:
-    """What POST /live answered: a picture, its scale and its words. The picture travels in the answer."""
+def live_panel(panel: wire.LivePanel, under: str) -> list[Component]:
+    """What POST /live answered, over the picture at the address `under`: its scale and its words. The drawing travels in the answer."""
     if not panel.image.startswith("data:image/png;base64,"):
         raise ValueError("a live panel carries its picture as a PNG data address")
+    layers = [html.Img(src=under, alt="", className="under"), html.Img(src=panel.image, alt="", className="over")]
     return [
-        html.Img(src=panel.image, alt=panel.summary, className="subject"),
+        html.Div(layers, className="map", role="img", style={"aspectRatio": "1"}, **{"aria-label": panel.summary}),
         html.Div(base.scale_parts(panel.legend), className="scale"),
         html.P(panel.summary),
     ]

@@ -301,7 +301,7 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
 
 
 def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequence[Panel]) -> Component:
-    shown = base.picture(chosen.id) if chosen else ""
+    shown = base.picture(chosen.id, base.seen(first) if first else None) if chosen else ""
     explained = (first.target or {}).get("class", (first.target or {}).get("minus", [None])[0]) if first else None
     subject = html.Div(
         [

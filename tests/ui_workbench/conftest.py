@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from wb_support import Live, Pages
 from wire_server import WireServer
 
 from fanlight.client import AsyncClient
-from fanlight_ui import session
 from fanlight_ui.app import create_pages
+from support.browser import FLAGS
 
 
-@dataclass
-class Live:
-    url: str
-    wire: WireServer
+@pytest.fixture
+def pages() -> Pages:
+    made = WireServer()
+    create_pages(made.app, client=AsyncClient(transport=httpx.ASGITransport(made.app)))
+    return Pages(made, {})
 
 
 @pytest.fixture
 def live() -> Iterator[Live]:
-    """The pages on a free loopback port."""
-    made = WireServer()
+    made, loops = WireServer(), []
     create_pages(made.app, client=AsyncClient(transport=httpx.ASGITransport(made.app)))
-    server = uvicorn.Server(uvicorn.Config(made.app, port=0, log_level="warning", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, daemon=True)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(made.app, log_level="warning", timeout_graceful_shutdown=1))
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        await server.serve(sockets=[listening])
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     end = time.monotonic() + 20
-    while not server.started and time.monotonic() < end:
+    while not server.started:
+        if time.monotonic() > end:
+            raise RuntimeError("the test server did not start")
         time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield Live(f"http://127.0.0.1:{port}", made)
+    yield Live(f"http://127.0.0.1:{listening.getsockname()[1]}", made, loops)
     server.should_exit = True
     thread.join(10)
+    listening.close()
 
 
-@pytest.fixture
-def wire_server() -> Iterator[WireServer]:
-    """The pages' session connected to a wire server in process."""
-    made = WireServer()
-    before = session._Session.client, session._Session.prefix
-    session.connect(AsyncClient(transport=httpx.ASGITransport(made.app)), "")
-    yield made
-    session._Session.client, session._Session.prefix = before
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        shown = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield shown
+        shown.close()

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from fanlight import wire
 from fanlight.artifact import Artifact, digest
-from fanlight.errors import FanlightError, unknown
+from fanlight.errors import FanlightError, InvalidField, UnreadableInput, unknown
 
 CLASSES = ["guenon", "patas", "titi", "macaque"]
 SIDE = 224
@@ -45,10 +45,21 @@ class OcclusionParams(BaseModel):
 
 def _info(name: str, title: str, params: type[BaseModel], cost: int, kinds: list[str]) -> wire.ExplainerInfo:
     return wire.ExplainerInfo(
-        name=name, title=title, family="attribution", version="1", summary="Which pixels matter.", reading="Warm marks what speaks for the class.",
-        misleads="It may mark edges whatever the class.", accepts="image-classifier", needs=[], params=params.model_json_schema(), returns=kinds, cost=cost,
-        paper=wire.Citation(citation="Somebody, 2020", link="https://doi.org/10.0/0", bibtex="@misc{somebody2020}"), docs="",
-    )  # fmt: skip
+        name=name,
+        title=title,
+        family="attribution",
+        version="1",
+        summary="Which pixels matter.",
+        reading="Warm marks what speaks for the class.",
+        misleads="It may mark edges whatever the class.",
+        accepts="image-classifier",
+        needs=[],
+        params=params.model_json_schema(),
+        returns=kinds,
+        cost=cost,
+        paper=wire.Citation(citation="Somebody, 2020", link="https://doi.org/10.0/0", bibtex="@misc{somebody2020}"),
+        docs="",
+    )
 
 
 INFOS = [
@@ -123,23 +134,47 @@ class WireServer:
         if info is None:
             raise unknown("explainer", asked.explainer, [i.name for i in INFOS])
         if asked.params.get("window", 32) > 112:
-            raise FanlightError(
+            raise InvalidField(
                 "window is 200; it must be at most 112.",
-                code="invalid_field",
                 given=200,
                 allowed={"maximum": 112},
                 hint="Choose 4 to 112.",
             )
         slow = asked.explainer == "occlusion"
         id = next(self._names)
+        target = asked.target
+        provenance = wire.Provenance(
+            key="a" * 64,
+            model_digest="9f3c" * 16,
+            input_digest=asked.input,
+            explainer_version="1",
+            versions={"torch": "2.14.1"},
+            numerics="cpu/f32",
+            device="cpu",
+            created=time.time(),
+            seconds=0.4,
+            forwards=info.cost,
+        )
         record = wire.Explanation(
-            id=id, state="queued" if slow else "running", job=f"job-{id}", model="net", model_name="EfficientNet-Lite0", input=asked.input, input_name="370.jpg",
-            explainer=info.name, explainer_title=info.title, family=info.family, params={"window": 32, **asked.params} if slow else asked.params,
-            target={"class": asked.target} if isinstance(asked.target, int) else {"class": 0} if asked.target is None else asked.target.model_dump(by_alias=True),
-            target_name="guenon", seed=asked.seed, trust=wire.Trust(state="pending"), created=time.time(),
-            provenance=wire.Provenance(key="a" * 64, model_digest="9f3c" * 16, input_digest=asked.input, explainer_version="1", versions={"torch": "2.14.1"},
-                                       numerics="cpu/f32", device="cpu", created=time.time(), seconds=0.4, forwards=info.cost), **more,
-        )  # fmt: skip
+            id=id,
+            state="queued" if slow else "running",
+            job=f"job-{id}",
+            model="net",
+            model_name="EfficientNet-Lite0",
+            input=asked.input,
+            input_name="370.jpg",
+            explainer=info.name,
+            explainer_title=info.title,
+            family=info.family,
+            params={"window": 32, **asked.params} if slow else asked.params,
+            target=target.model_dump(by_alias=True) if isinstance(target, wire.MinusTarget) else {"class": target or 0},
+            target_name="guenon",
+            seed=asked.seed,
+            trust=wire.Trust(state="pending"),
+            created=time.time(),
+            provenance=provenance,
+            **more,
+        )
         self.jobs[record.job or ""] = wire.Job(
             id=f"job-{id}", explanation=id, state="queued", place=2, mine=True, title=info.title, created=time.time()
         )
@@ -192,7 +227,7 @@ def _routes(s: WireServer) -> None:
 
     @app.exception_handler(FanlightError)
     async def said(_: Request, e: FanlightError) -> JSONResponse:
-        return JSONResponse(e.body(), 422 if e.code == "invalid_field" else e.status)
+        return JSONResponse(e.body(), e.status)
 
     def model() -> wire.Model:
         fits = [
@@ -298,9 +333,7 @@ def _routes(s: WireServer) -> None:
             image = Image.open(io.BytesIO(await file.read()))
             image.load()
         except OSError:
-            raise FanlightError(
-                f"{file.filename} is not a picture.", code="unreadable_input", hint="Send a JPEG, PNG or WebP file."
-            ) from None
+            raise UnreadableInput(f"{file.filename} is not a picture.", hint="Send a JPEG, PNG or WebP file.") from None
         return the_input(s.put_picture(image), file.filename or "")
 
     @app.get(v1 + "/inputs/{id}")

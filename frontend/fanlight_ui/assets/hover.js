@@ -83,7 +83,15 @@
   });
 
   const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-  document.addEventListener("keydown", async (e) => {
+  let keys = Promise.resolve(); // one key after the other, also while the numbers are still being fetched
+
+  async function move(map, step, by) {
+    const a = await load(map.dataset.raw);
+    const [c, r] = map.dataset.at && map.classList.contains("read") ? map.dataset.at.split(",").map(Number) : [a.width >> 1, a.height >> 1];
+    await show(map, (within(c + by * step[0], a.width) + 0.5) / a.width, (within(r + by * step[1], a.height) + 0.5) / a.height);
+  }
+
+  document.addEventListener("keydown", (e) => {
     const map = e.target.closest?.(".map[data-raw]");
     if (!map || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "Escape") return clear(map);
@@ -91,8 +99,6 @@
     if (!step) return;
     e.preventDefault();
     e.stopPropagation();
-    const a = await load(map.dataset.raw), by = e.shiftKey ? 10 : 1;
-    const [c, r] = map.dataset.at && map.classList.contains("read") ? map.dataset.at.split(",").map(Number) : [a.width >> 1, a.height >> 1];
-    show(map, (within(c + by * step[0], a.width) + 0.5) / a.width, (within(r + by * step[1], a.height) + 0.5) / a.height);
+    keys = keys.then(() => move(map, step, e.shiftKey ? 10 : 1)).catch(() => { /* the numbers did not come; the next key asks again */ });
   }, true);
 })();

@@ -41,6 +41,12 @@
     setTimeout(() => { button.textContent = label; }, 2000);
   });
 
+  // A menu closes when somebody looks elsewhere.
+  const close = (from) => { for (const m of document.querySelectorAll("details.menu[open]")) if (!from || !m.contains(from)) m.open = false; };
+  document.addEventListener("click", (e) => close(e.target));
+  document.addEventListener("focusin", (e) => close(e.target));
+  document.addEventListener("keydown", (e) => { if (e.key === "Escape") close(); });
+
   // Previous and next in the list that the explanation was opened from: a list with data-walk leaves its addresses here.
   const KEY = "fanlight-walk";
   document.addEventListener("click", (e) => {

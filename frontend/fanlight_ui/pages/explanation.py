@@ -262,12 +262,13 @@ async def live(wanted: dict[str, Any] | None, id: str, session: str) -> Any:
     if not wanted:
         return None
     try:
+        found = await ask(calls.explanation(id))
         panel = await ask(
             calls.live(session, id, [{"set_target": {"class": int(wanted["class"])}}], int(wanted["seq"]))
         )
     except FanlightError as e:
         return no_update if e.code == "superseded" else errors.notice(e)
-    return record.live_panel(panel)
+    return record.live_panel(panel, base.picture(found.input, base.seen(found)))
 
 
 # --- verifying

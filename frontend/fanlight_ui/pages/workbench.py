@@ -24,7 +24,7 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import controls, errors, forecast, panels, views
+from fanlight_ui import controls, errors, forecast, panels
 from fanlight_ui import workbench as parts
 from fanlight_ui.choice import MOST, Choice, wire_target
 from fanlight_ui.session import ask
@@ -248,9 +248,8 @@ def _tell_prediction(record: wire.Explanation) -> None:
     explained = (record.target or {}).get("class", (record.target or {}).get("minus", [None])[0])
     set_props("wb-prediction", {"children": prediction.bars(record.prediction[:5], explained=explained)})
     set_props("wb-title", {"children": parts.title(record)})
-    chosen = views.principal(record.artifacts)
-    if chosen and "box" in chosen.meta:
-        set_props("wb-picture", {"src": base.picture(record.input, chosen.meta["box"])})
+    if box := base.seen(record):
+        set_props("wb-picture", {"src": base.picture(record.input, box)})
 
 
 # --- following

@@ -94,6 +94,11 @@ def over_picture(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Com
     )
 
 
+def seen(record: Explanation) -> list[float] | None:
+    """The part of the picture that the model saw, in its pixels; None where no artifact lies over it."""
+    return next(([float(v) for v in a.meta["box"]] for a in record.artifacts if "box" in a.meta), None)
+
+
 def hidden_regions(edits: Sequence[Mapping[str, Any]]) -> list[Sequence[float]]:
     """The rectangles that edits took out of the picture, in its pixels."""
     return [e["mask_region"] for e in edits if "mask_region" in e]

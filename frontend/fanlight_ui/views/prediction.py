@@ -16,7 +16,7 @@ def bars(
 ) -> Component:
     """Rows of name, bar and probability. `explained`: the class in question, set in bold. `before`: drawn as an outline and told as a change."""
     if not prediction:
-        return html.P("The prediction is stored together with the explanation.", className="quiet")
+        return html.P("The prediction appears as soon as the model has answered.", className="quiet")
     was = {p.index: p.probability for p in before or ()}
     return html.Ul([_row(p, p.index == explained, was.get(p.index)) for p in prediction], className="bars")
 
