@@ -83,6 +83,30 @@ def test_the_network_is_frozen_and_in_eval_mode():
     assert model.capabilities == {"gradients"}
 
 
+class Flattening(nn.Module):
+    """As many networks are written: `view` needs channels outermost in memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.last = nn.Conv2d(3, 4, 3), nn.Linear(4 * 6 * 6, 2)
+
+    def forward(self, x):
+        x = self.conv(x)
+        return self.last(x.view(len(x), -1))
+
+
+def test_a_network_that_flattens_by_view_works_and_memory_order_changes_nothing():
+    net, x = Flattening(), torch.rand(2, 3, 8, 8)
+    expected = net(x)
+    torch.testing.assert_close(TorchImageClassifier(net, ["a", "b"], Preprocessing((8, 8))).logits(x), expected)
+    plain = conv_net()
+    before = plain.logits(torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1)))
+    last = TorchImageClassifier(plain.net, plain.classes, plain.preprocessing, "3", channels_last=True)
+    after = last.logits(torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1)))
+    torch.testing.assert_close(after, before)
+    assert last.digest == plain.digest
+
+
 def test_features_and_logits_come_from_one_graph_and_the_hook_goes():
     model = conv_net()
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 32, 32)).astype(np.float32)).requires_grad_()

@@ -110,7 +110,13 @@ def test_a_wrong_bundle_toml_is_refused_in_a_sentence(folder, old, new, sentence
 
 def test_too_few_class_names_are_refused(folder):
     (folder / "classes.txt").write_text("ant\nbee\n")
-    assert "3 outputs and 2 names" in refused(folder)
+    with pytest.raises(BadRequest, match=r"shape \[1, 3\]; \(1, 2\) is expected"):
+        loader.describe({"bundle": str(folder)})
+
+
+def test_a_configuration_that_asks_for_terabytes_allocates_nothing(folder):
+    (folder / "bundle.toml").write_text(TOML.replace("classes = 3", f"classes = {10**12}"))
+    assert "[1000000000000] is expected" in refused(folder)
 
 
 def test_texts_that_are_huge_or_no_text_are_refused(folder):
@@ -203,6 +209,14 @@ def test_a_python_file_that_goes_wrong_is_named_with_its_line(tmp_path, text, se
     with pytest.raises(BadModelFile) as error:
         loader.load({"file": str(file)})
     assert sentence in error.value.message
+
+
+def test_a_network_that_fails_on_a_picture_is_refused_in_a_sentence(root, tmp_path):
+    file = tmp_path / "mine.py"
+    text = (root / "models" / "examples" / "colours.py").read_text()
+    file.write_text(text.replace("kernel_size=1", "kernel_size=1, groups=3"))
+    with pytest.raises(BadRequest, match="failed on a plain grey picture: RuntimeError"):
+        loader.describe({"file": str(file)})
 
 
 def test_the_text_of_a_python_file_is_part_of_the_digest(root, tmp_path):

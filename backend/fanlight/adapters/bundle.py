@@ -110,6 +110,7 @@ def manifest(folder: Path) -> Manifest:
 
 def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifier:
     """The bundle's model on `device`; BadBundle with a sentence where it does not fit."""
+    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -129,7 +130,8 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
     except SafetensorError as e:
         raise BadBundle(f"weights.safetensors of “{folder.name}” cannot be read: {e}.") from e
     try:
-        net = ARCHITECTURES[about.architecture](**about.config)
+        with torch.device("meta"):  # nothing is allocated, whatever the configuration asks for
+            net = ARCHITECTURES[about.architecture](**about.config)
     except (TypeError, ValueError, RuntimeError) as e:
         raise BadBundle(
             f"[config] of “{folder.name}” does not fit the architecture “{about.architecture}”: {e}.",
@@ -152,10 +154,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
             )
         if value.is_floating_point() and not value.isfinite().all():
             raise BadBundle(f"The tensor {key} of “{folder.name}” holds values that are not finite.")
-    net.load_state_dict(weights, strict=True)
-    outputs = about.config.get("classes", len(about.classes))
-    if outputs != len(about.classes):
-        raise BadBundle(f"“{folder.name}” has {outputs} outputs and {len(about.classes)} names in classes.txt.")
+    net.load_state_dict(weights, strict=True, assign=True)
     try:
         p: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in about.preprocessing.items()}
         return TorchImageClassifier(
@@ -163,6 +162,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
             classes=about.classes,
             preprocessing=Preprocessing(**p),
             features_at=about.features,
+            channels_last=True,
             name=about.name,
             description=about.description,
             terms=about.terms,

@@ -52,9 +52,14 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
 
     model = load(source)
     rows, columns = model.size
-    with torch.inference_mode():
-        grey = model.colour((127.5, 127.5, 127.5)).expand(1, 3, rows, columns)
-        outputs = tuple(model.logits(grey).shape)
+    grey = model.colour((127.5, 127.5, 127.5)).expand(1, 3, rows, columns)
+    try:
+        with torch.inference_mode():
+            outputs = tuple(model.logits(grey).shape)
+    except Exception as e:
+        raise BadRequest(
+            f"The model “{model.name}” failed on a plain grey picture: {type(e).__name__}: {e}", code="bad_model"
+        ) from e
     if outputs != (1, len(model.classes)):
         raise BadRequest(
             f"The model “{model.name}” answers one picture with shape {list(outputs)}; (1, {len(model.classes)}) is "

@@ -13,7 +13,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fanlight.errors import BadRequest, FanlightError
+from fanlight.errors import BadRequest
 
 if TYPE_CHECKING:
     import torch
@@ -56,26 +56,28 @@ def load(path: Path, device: torch.device | str = "cpu") -> TorchImageClassifier
     sys.modules[name] = module  # classes of the file look their module up
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
-        if not callable(getattr(module, "load", None)):
-            raise BadModelFile(
-                f"“{path.name}” has no function load().",
-                given=str(path),
-                hint="Define load() and return a TorchImageClassifier.",
-            )
-        model = module.load()
-        if not isinstance(model, TorchImageClassifier):
-            raise BadModelFile(
-                f"load() of “{path.name}” returned {type(model).__name__}; it must return a TorchImageClassifier.",
-                given=type(model).__name__,
-            )
-        model.net.to(device)
-    except FanlightError:
-        raise
+        make = getattr(module, "load", None)
+        model = make() if callable(make) else None
+        if isinstance(model, TorchImageClassifier):
+            model.net.to(device)
     except (Exception, SystemExit) as e:
         line = _line(e, path)
         raise BadModelFile(
-            f"“{path.name}” failed{f' in line {line}' if line else ''}: {type(e).__name__}: {e}", given=str(path)
+            f"“{path.name}” failed{f' in line {line}' if line else ''}: {type(e).__name__}: {e}",
+            given=str(path),
+            hint=getattr(e, "hint", None),
         ) from e
+    if not callable(make):
+        raise BadModelFile(
+            f"“{path.name}” has no function load().",
+            given=str(path),
+            hint="Define load() and return a TorchImageClassifier.",
+        )
+    if not isinstance(model, TorchImageClassifier):
+        given = type(model).__name__
+        raise BadModelFile(
+            f"load() of “{path.name}” returned {given}; it must return a TorchImageClassifier.", given=given
+        )
     model.code = text + model.code
     model.name = model.name or path.stem
     model.description = model.description or heading(text)

@@ -60,16 +60,16 @@ def logits(
     return torch.cat(found)
 
 
-def gradient(model: ImageClassifier, x: Tensor, targets: Sequence[Target], rows: int) -> tuple[Tensor, Tensor]:
-    """Values (B,) and their gradients (B, 3, H, W) with respect to x, in one pass of `rows` pictures."""
+def gradient(model: ImageClassifier, x: Tensor, targets: Sequence[Target], rows: int) -> Tensor:
+    """Gradient of each picture's own target with respect to the picture, (B, 3, H, W), in one pass of `rows` pictures."""
     import torch
 
-    with torch.inference_mode(False), torch.enable_grad():
+    with torch.enable_grad():
         inputs = padded(x, rows).clone().requires_grad_()
         out = model.logits(inputs)
-        values = torch.cat([t.value(out[i : i + 1]) for i, t in enumerate(targets)])
-        (grads,) = torch.autograd.grad(values.sum(), inputs)
-    return values.detach(), grads[: len(targets)]
+        total = torch.cat([t.value(out[i : i + 1]) for i, t in enumerate(targets)]).sum()
+        (grads,) = torch.autograd.grad(total, inputs)
+    return grads[: len(targets)]
 
 
 def composite(x: Tensor, baseline: Tensor, kept: Tensor) -> Tensor:

@@ -37,9 +37,9 @@ def blurred(x: Tensor, sigma: float) -> Tensor:
     import torch.nn.functional as F
 
     radius = min(max(1, round(3 * sigma)), min(x.shape[1:]) - 1)
-    at = torch.arange(-radius, radius + 1, device=x.device, dtype=x.dtype)
-    weights = torch.exp(-0.5 * (at / sigma) ** 2)
-    weights = weights / weights.sum()
+    at = torch.arange(-radius, radius + 1, dtype=torch.float64)
+    bell = torch.exp(-0.5 * (at / sigma) ** 2)
+    weights = (bell / bell.sum()).to(x)
     wide = F.pad(x[:, None], (radius,) * 4, mode="reflect")  # (C, 1, H + 2r, W + 2r)
     return F.conv2d(F.conv2d(wide, weights.view(1, 1, 1, -1)), weights.view(1, 1, -1, 1))[:, 0]
 

@@ -95,7 +95,7 @@ def _explain(
         mean = torch.zeros_like(item.x)  # of the gradient along the way, (3, H, W)
         for start, stop, rows in evaluate.chunks(nodes, ctx.chunk // 2):
             x = reference + path[start:stop, None, None, None] * way
-            _, grads = evaluate.gradient(model, x, [item.target] * (stop - start), rows)
+            grads = evaluate.gradient(model, x, [item.target] * (stop - start), rows)
             mean += (weight[start:stop, None, None, None] * grads).sum(0)
             done = (sum(rules[:rule]) + stop) / sum(rules)
             yield base.Step(lo + (hi - lo) * done, f"{nodes} steps")

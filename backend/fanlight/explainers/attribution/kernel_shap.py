@@ -85,20 +85,19 @@ def coalitions(n: int, samples: int, rng: np.random.Generator) -> tuple[Coalitio
     standing for an equal part of the weight that is left.
     """
     sizes = list(range(1, n // 2 + 1))
-    pairs = {s: math.comb(n, s) * (1 if 2 * s == n else 2) for s in sizes}
     weight = {s: (n - 1) / (s * (n - s)) * (1 if 2 * s == n else 2) for s in sizes}
     rows: list[Coalitions] = []
     weights: list[Floats] = []
     left = samples - 2
     while sizes:
         s = sizes[0]
-        if pairs[s] > left or (s > 1 and pairs[s] > left * weight[s] / sum(weight[t] for t in sizes)):
+        pair = math.comb(n, s) * (1 if 2 * s == n else 2)
+        if pair > left or (s > 1 and pair > left * weight[s] / sum(weight[t] for t in sizes)):
             break
         members = _subsets(n, s)
-        both = members if 2 * s == n else np.concatenate([members, ~members])
-        rows.append(both)
-        weights.append(np.full(len(both), weight[s] / len(both)))
-        left -= len(both)
+        rows.append(members if 2 * s == n else np.concatenate([members, ~members]))
+        weights.append(np.full(pair, weight[s] / pair))
+        left -= pair
         sizes.pop(0)
     draws = left // 2
     if sizes and draws:

@@ -71,6 +71,11 @@ def corners(size: tuple[int, int], window: int, stride: int) -> list[tuple[int, 
     return [(row, column) for row in lines[0] for column in lines[1]]
 
 
+def covered(corner: tuple[int, int], window: int) -> tuple[slice, slice]:
+    """The pixels of a window."""
+    return slice(corner[0], corner[0] + window), slice(corner[1], corner[1] + window)
+
+
 def _explain(
     model: ImageClassifier, item: base.Item, params: Occlusion.Params, ctx: base.Context, lo: float, hi: float
 ) -> Generator[base.Step, None, Artifact]:
@@ -78,28 +83,27 @@ def _explain(
 
     size = (item.x.shape[1], item.x.shape[2])
     places = corners(size, params.window, params.stride)
-    hidden = torch.zeros((len(places), *size), dtype=torch.bool, device=item.x.device)  # (M, H, W)
-    for n, (row, column) in enumerate(places):
-        hidden[n, row : row + params.window, column : column + params.window] = True
 
     def evaluation() -> Generator[base.Step, None, Tensor]:
         reference = maps.baseline(model, item, params.baseline)
 
         def picture(start: int, stop: int) -> Tensor:
-            # the whole picture is the last row
-            kept = torch.cat([~hidden, torch.ones_like(hidden[:1])])[start:stop]
+            kept = torch.ones((stop - start, *size), dtype=torch.bool, device=item.x.device)
+            for row, place in zip(kept, places[start:stop], strict=False):  # the whole picture comes last
+                row[covered(place, params.window)] = False
             return evaluate.composite(item.x, reference, kept)
 
         return (yield from evaluate.logits(model, picture, len(places) + 1, ctx, (lo, hi)))
 
     key = ("occlusion", item.key, params.window, params.stride, params.baseline)
     values = item.target.value((yield from evaluate.once(key, ctx, evaluation))).double()  # (M + 1,)
-    drop = (values[-1] - values[:-1]).to(item.x.device, torch.float32)
-    cover = hidden.float()
-    value = (drop[:, None, None] * cover).sum(0) / cover.sum(0)  # (H, W)
+    total, cover = torch.zeros(2, *size, dtype=torch.float64)
+    for place, drop in zip(places, values[-1] - values[:-1], strict=True):
+        total[covered(place, params.window)] += drop
+        cover[covered(place, params.window)] += 1
     return maps.image_map(
         item,
-        value,
+        total / cover,
         unit="logit",
         signed=True,
         baseline=params.baseline,

@@ -60,7 +60,7 @@ class Saliency(base.Explainer):
         found = []
         for start, stop, rows in evaluate.chunks(len(items), ctx.chunk // 2):
             batch = items[start:stop]
-            _, grads = evaluate.gradient(model, torch.stack([i.x for i in batch]), [i.target for i in batch], rows)
+            grads = evaluate.gradient(model, torch.stack([i.x for i in batch]), [i.target for i in batch], rows)
             size = grads.abs()  # (B, 3, H, W)
             value = size.amax(1) if params.channels == "max" else size.sum(1)
             found += [
