@@ -13,7 +13,13 @@ from fanlight_ui import session
 from fanlight_ui.pictures import lazy
 from fanlight_ui.views import trust
 
-UNFINISHED = {"queued": "waiting", "running": "being computed", "failed": "failed", "cancelled": "cancelled", "expired": "expired"}
+UNFINISHED = {
+    "queued": "waiting",
+    "running": "being computed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "expired": "expired",
+}
 
 
 def grid(items: Iterable[Explanation]) -> Component:

@@ -24,7 +24,11 @@ def as_fanlight(error: Exception) -> FanlightError:
     if isinstance(error, httpx.TransportError):
         return FanlightError("The server does not answer.", code="no_server", hint="Reload the page in a moment.")
     log.error("error in a page", exc_info=error)
-    return FanlightError("This page could not be put together.", code="page_failed", hint="Reload it; the server's log says why it failed.")
+    return FanlightError(
+        "This page could not be put together.",
+        code="page_failed",
+        hint="Reload it; the server's log says why it failed.",
+    )
 
 
 def notice(error: Exception | Any, *, title: str = "That did not work") -> Component:
@@ -42,7 +46,13 @@ def notice(error: Exception | Any, *, title: str = "That did not work") -> Compo
 def toast(message: str, *, kind: str = "info", title: str | None = None) -> None:
     """A short message at the edge of the page, from within a callback. `kind`: info, good, bad."""
     color = {"info": "accent", "good": "accent", "bad": "red"}[kind]
-    sent = {"action": "show", "message": message, "title": title, "color": color, "autoClose": 12000 if kind == "bad" else 5000}
+    sent = {
+        "action": "show",
+        "message": message,
+        "title": title,
+        "color": color,
+        "autoClose": 12000 if kind == "bad" else 5000,
+    }
     set_props("toasts", {"sendNotifications": [sent]})
 
 
@@ -53,12 +63,12 @@ def report(error: Exception) -> None:
 
 
 def page(layout: Callable[..., Awaitable[Component]]) -> Callable[..., Awaitable[Component]]:
-    """Decorates a page's `layout`: an error becomes a page that says so."""
+    """Decorates a page's `layout`: an error becomes a page that says so. Of a name that the address gives twice, the last counts."""
 
     @functools.wraps(layout)
     async def shown(*args: Any, **query: Any) -> Component:
         try:
-            return await layout(*args, **query)
+            return await layout(*args, **{k: v[-1] if isinstance(v, list) else v for k, v in query.items()})
         except Exception as e:
             error = as_fanlight(e)
             told = notice(error, title="Not found" if error.status == 404 else "That did not work")

@@ -17,7 +17,9 @@ COUNT = 3
 async def empty() -> Component:
     chosen = await choose()
     cards = [example(sample, model, explainer) for sample, model, explainer in chosen]
-    words = "Nothing has been explained here yet. " + ("Start with one of these, or with something of your own." if cards else "Start with a picture.")
+    words = "Nothing has been explained here yet. " + (
+        "Start with one of these, or with something of your own." if cards else "Start with a picture."
+    )
     return html.Main(
         [
             html.H1("Why does a model say what it says?"),
@@ -55,7 +57,13 @@ def example(sample: Sample, model: Model, explainer: ExplainerInfo) -> Component
             html.Img(src=session.src(sample.thumbnail), alt="", className="shot"),
             html.Div(
                 [
-                    html.H2(html.Button(f"Why “{sample.label}”?" if sample.label else f"Explain {sample.name}", id=asked, className="link")),
+                    html.H2(
+                        html.Button(
+                            f"Why “{sample.label}”?" if sample.label else f"Explain {sample.name}",
+                            id=asked,
+                            className="link",
+                        )
+                    ),
                     html.P(f"{explainer.title} · {model.name}", className="quiet"),
                     html.P(explainer.summary),
                 ],

@@ -20,7 +20,9 @@ def panel(query: Query, facets: Mapping[str, Sequence[Facet]]) -> Component:
     """The filters beside the list; on a narrow page folded away behind their name."""
     groups = [group(query, name, facets.get(name, ())) for name in FILTERS]
     active = len(query.filters)
-    return foldable(f"Filters · {active} set" if active else "Filters", [*groups, group(query, "owner", [MINE], "Owner")])
+    return foldable(
+        f"Filters · {active} set" if active else "Filters", [*groups, group(query, "owner", [MINE], "Owner")]
+    )
 
 
 def foldable(title: str, groups: Sequence[Component | None]) -> Component:
@@ -38,8 +40,10 @@ def group(query: Query, name: str, facets: Sequence[Facet], title: str | None = 
         return None
     values.sort(key=lambda f: f.value != chosen)
     items = [item(query, name, f, f.value == chosen) for f in values]
-    rest = [html.Details([html.Summary("more …"), html.Ul(items[SHOWN:])], className="more")] if len(items) > SHOWN else []
-    return html.Section([html.H2(title or FILTERS[name]), html.Ul(items[:SHOWN]), *rest])
+    rest = (
+        [html.Details([html.Summary("more …"), html.Ul(items[SHOWN:])], className="more")] if len(items) > SHOWN else []
+    )
+    return html.Section([html.H2(title or FILTERS[name]), html.Ul(items[:SHOWN]), *rest], className=name)
 
 
 def item(query: Query, name: str, facet: Facet, chosen: bool) -> Component:
@@ -69,7 +73,9 @@ def head(query: Query, found: Page[Explanation], facets: Mapping[str, Sequence[F
             html.Div(
                 [
                     order(query),
-                    dcc.Link(f"Show as {other}", href=query.to(view=None if other == "cards" else other), className="pill"),
+                    dcc.Link(
+                        f"Show as {other}", href=query.to(view=None if other == "cards" else other), className="pill"
+                    ),
                     dcc.Link("Explain something", href=session.href("/explain"), className="button primary"),
                 ],
                 className="row end",
@@ -87,17 +93,34 @@ def chip(query: Query, name: str, label: str) -> Component:
 
 def order(query: Query) -> Component:
     """A menu of links; `assets/shell.js` closes it again."""
-    items = [html.Li(dcc.Link(words, href=query.to(sort=sort)), className="chosen" if sort == query.sort else None) for sort, words in SORTS.items()]
-    said = [html.Span("Order: ", className="sr"), SORTS.get(query.sort, query.sort), html.Span(" ▾", **{"aria-hidden": "true"})]
-    return html.Details([html.Summary(said, className="pill"), html.Ul(items)], className="menu", **{"data-menu": "order"})
+    items = [
+        html.Li(dcc.Link(words, href=query.to(sort=sort)), className="chosen" if sort == query.sort else None)
+        for sort, words in SORTS.items()
+    ]
+    said = [
+        html.Span("Order: ", className="sr"),
+        SORTS.get(query.sort, query.sort),
+        html.Span(" ▾", **{"aria-hidden": "true"}),
+    ]
+    return html.Details(
+        [html.Summary(said, className="pill"), html.Ul(items)], className="menu", **{"data-menu": "order"}
+    )
 
 
 def pager(query: Query, found: Page[Explanation]) -> Component:
     first = dcc.Link("First page", href=query.to(), className="button") if "cursor" in query.given else None
     more = dcc.Link("More", href=query.to(cursor=found.next_cursor), className="button") if found.next_cursor else None
-    return html.Nav([link for link in (first, more) if link is not None], className="pager", **{"aria-label": "Pages of the list"})
+    return html.Nav(
+        [link for link in (first, more) if link is not None], className="pager", **{"aria-label": "Pages of the list"}
+    )
 
 
 def nothing(query: Query) -> Component:
     told = [html.P("No explanation fits all of these filters.")]
-    return html.Div([*told, dcc.Link("Take all filters out", href=session.href("/", view=query.given.get("view")), className="button")], className="blank")
+    return html.Div(
+        [
+            *told,
+            dcc.Link("Take all filters out", href=session.href("/", view=query.given.get("view")), className="button"),
+        ],
+        className="blank",
+    )

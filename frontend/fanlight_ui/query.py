@@ -20,7 +20,12 @@ FILTERS = {
 }
 """Filters with facets, in the order of the page."""
 
-SORTS = {"newest": "newest first", "oldest": "oldest first", "probability": "most probable first", "faithfulness": "most faithful first"}
+SORTS = {
+    "newest": "newest first",
+    "oldest": "oldest first",
+    "probability": "most probable first",
+    "faithfulness": "most faithful first",
+}
 VIEWS = ("cards", "table")
 OTHERS = ("q", "owner", "sort", "view", "cursor")
 
@@ -32,10 +37,9 @@ class Query:
     given: Mapping[str, str]
 
     @classmethod
-    def of(cls, address: Mapping[str, Any]) -> Query:
-        """From the query of an address. A name given twice counts once, the last; unknown names are left out."""
-        last = {k: v[-1] if isinstance(v, list) else v for k, v in address.items()}
-        return cls({k: str(v) for k, v in last.items() if k in (*FILTERS, *OTHERS) and v not in (None, "")})
+    def of(cls, address: Mapping[str, str]) -> Query:
+        """From the query of an address; unknown names are left out."""
+        return cls({k: v for k, v in address.items() if k in (*FILTERS, *OTHERS) and v})
 
     @property
     def view(self) -> str:

@@ -51,7 +51,13 @@ def header() -> Component:
     search = html.Form(
         [
             html.Label("Search explanations, models, tags", htmlFor="search", className="sr"),
-            dcc.Input(id="search", name="q", type="search", placeholder="Search explanations, models, tags", autoComplete="off"),
+            dcc.Input(
+                id="search",
+                name="q",
+                type="search",
+                placeholder="Search explanations, models, tags",
+                autoComplete="off",
+            ),
             html.Kbd("/", **{"aria-hidden": "true"}),
         ],
         action=session.href("/"),
@@ -74,7 +80,13 @@ def header() -> Component:
 
 def scheme_toggle() -> Component:
     """Switches between light and dark; Settings also offers what the system prefers. `assets/shell.js` does it."""
-    return html.Button(html.Span("◐", **{"aria-hidden": "true"}), id="scheme", className="icon", title="Light or dark", **{"aria-label": "Light or dark"})
+    return html.Button(
+        html.Span("◐", **{"aria-hidden": "true"}),
+        id="scheme",
+        className="icon",
+        title="Light or dark",
+        **{"aria-label": "Light or dark"},
+    )
 
 
 def register(app: dash.Dash) -> None:

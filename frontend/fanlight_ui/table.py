@@ -49,7 +49,9 @@ def table(query: Query) -> Component:
     )
 
 
-async def block(request: dict[str, Any], query: Query, cursors: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+async def block(
+    request: dict[str, Any], query: Query, cursors: dict[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The rows that the grid asks for, and the cursors of what follows.
 
     Args:

@@ -48,7 +48,11 @@ THEME: dict[str, Any] = {
     "fontSizes": {"xs": "12px", "sm": "13px", "md": "15px", "lg": "20px", "xl": "28px"},
     "lineHeights": {"md": "1.47"},
     "spacing": {"xs": "4px", "sm": "8px", "md": "16px", "lg": "24px", "xl": "40px"},
-    "headings": {"fontFamily": FONT, "fontWeight": "650", "sizes": {"h1": {"fontSize": "28px"}, "h2": {"fontSize": "20px"}, "h3": {"fontSize": "15px"}}},
+    "headings": {
+        "fontFamily": FONT,
+        "fontWeight": "650",
+        "sizes": {"h1": {"fontSize": "28px"}, "h2": {"fontSize": "20px"}, "h3": {"fontSize": "15px"}},
+    },
 }
 
 

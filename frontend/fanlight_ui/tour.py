@@ -6,16 +6,26 @@ from dash import html
 from dash.development.base_component import Component
 
 STEPS = (
-    ("Ask why", "Choose a picture under Explain, or click one under Data. Fanlight asks the model and shows which parts of the picture made its answer."),
-    ("See how far to trust it", "Each map is measured against a random one on the same picture. Amber means: it is not above random here, so do not read it."),
-    ("Keep it, send it", "Every explanation is kept in the Gallery under its own address. Share makes a link to exactly what you saw; you can revoke it."),
+    (
+        "Ask why",
+        "Choose a picture under Explain, or click one under Data. Fanlight asks the model and shows which parts of the picture made its answer.",
+    ),
+    (
+        "See how far to trust it",
+        "Each map is measured against a random one on the same picture. Amber means: it is not above random here, so do not read it.",
+    ),
+    (
+        "Keep it, send it",
+        "Every explanation is kept in the Gallery under its own address. Share makes a link to exactly what you saw; you can revoke it.",
+    ),
 )
 
 
 def tour() -> Component:
     """Hidden until `assets/shell.js` finds that it was not dismissed."""
     steps = [
-        html.Li([html.Strong(title), html.P(text)], className="step", hidden=i > 0, **{"data-step": str(i)}) for i, (title, text) in enumerate(STEPS)
+        html.Li([html.Strong(title), html.P(text)], className="step", hidden=i > 0, **{"data-step": str(i)})
+        for i, (title, text) in enumerate(STEPS)
     ]
     return html.Aside(
         [

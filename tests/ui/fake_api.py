@@ -32,7 +32,27 @@ PHOTOS = {
     "coins": ("chain mail", 0.21),
     "moon": ("geyser", 0.09),
 }
-METHODS = [("occlusion", "Occlusion"), ("integrated-gradients", "Integrated gradients"), ("saliency", "Saliency"), ("grad-cam", "Grad-CAM")]
+METHODS = [
+    ("occlusion", "Occlusion"),
+    ("integrated-gradients", "Integrated gradients"),
+    ("saliency", "Saliency"),
+    ("grad-cam", "Grad-CAM"),
+]
+CARD = """# EfficientNet-Lite0
+
+Trained on **ImageNet-1k**.
+
+| measure | value |
+|---|---|
+| top-1 | 75.1 % |
+
+- small
+- no squeeze-and-excite
+
+<script>window.hacked = 1</script>
+
+[a link](javascript:window.hacked=1)
+"""
 CLASSES = [name for name, _ in PHOTOS.values()] + [f"class {i}" for i in range(60)]
 
 
@@ -82,7 +102,12 @@ def explanation(i: int) -> wire.Explanation:
         summary=f"The middle carries 61 % of the evidence for {name}.",
         trust=trust if i % 10 else wire.Trust(state="pending"),
         provenance=wire.Provenance(
-            key="0" * 64, model_digest="9f3c" * 16, input_digest="41ab" * 16, explainer_version="1", numerics="cpu/f32", created=NOW - i
+            key="0" * 64,
+            model_digest="9f3c" * 16,
+            input_digest="41ab" * 16,
+            explainer_version="1",
+            numerics="cpu/f32",
+            created=NOW - i,
         ),
         tags=["shortcut"] if i % 7 == 3 else [],
         outcome=None if i % 3 == 2 else ("right" if i % 4 else "wrong"),
@@ -95,9 +120,39 @@ def explanation(i: int) -> wire.Explanation:
 def jobs() -> list[wire.Job]:
     made = time.time()
     return [
-        wire.Job(id="j1", explanation="e0003", state="running", progress=0.42, message="window 412 of 980", seconds_left=14, mine=True, title="Occlusion of coffee.png", created=made - 20, started=made - 10),
-        wire.Job(id="j2", explanation="e0004", state="queued", place=2, seconds_left=40, mine=True, title="Kernel SHAP of rocket.jpg", created=made - 9),
-        wire.Job(id="j3", explanation="e0005", state="running", kind="trust", progress=0.1, mine=False, title="Trust of Saliency of coins.png", created=made - 60, started=made - 2),
+        wire.Job(
+            id="j1",
+            explanation="e0003",
+            state="running",
+            progress=0.42,
+            message="window 412 of 980",
+            seconds_left=14,
+            mine=True,
+            title="Occlusion of coffee.png",
+            created=made - 20,
+            started=made - 10,
+        ),
+        wire.Job(
+            id="j2",
+            explanation="e0004",
+            state="queued",
+            place=2,
+            seconds_left=40,
+            mine=True,
+            title="Kernel SHAP of rocket.jpg",
+            created=made - 9,
+        ),
+        wire.Job(
+            id="j3",
+            explanation="e0005",
+            state="running",
+            kind="trust",
+            progress=0.1,
+            mine=False,
+            title="Trust of Saliency of coins.png",
+            created=made - 60,
+            started=made - 2,
+        ),
         wire.Job(
             id="j4",
             explanation="e0006",
@@ -107,17 +162,56 @@ def jobs() -> list[wire.Job]:
             created=made - 300,
             started=made - 299,
             finished=made - 297,
-            error=wire.ErrorBody(code="not_finite", message="The model returned NaN for this picture.", hint="Run fanlight doctor on the model."),
+            error=wire.ErrorBody(
+                code="not_finite",
+                message="The model returned NaN for this picture.",
+                hint="Run fanlight doctor on the model.",
+            ),
         ),
-        wire.Job(id="j5", explanation="e0007", state="succeeded", progress=1, mine=True, title="Saliency of camera.png", created=made - 900, started=made - 899, finished=made - 898),
+        wire.Job(
+            id="j5",
+            explanation="e0007",
+            state="succeeded",
+            progress=1,
+            mine=True,
+            title="Saliency of camera.png",
+            created=made - 900,
+            started=made - 899,
+            finished=made - 898,
+        ),
     ]
 
 
 def shares() -> list[wire.Share]:
     return [
-        wire.Share(id="s1", explanations=["e0001"], title="Why “space suit”?", created=NOW - 86400, expires=NOW + 29 * 86400 + 1e8, views=12, principal="me"),
-        wire.Share(id="s2", explanations=["e0002", "e0003"], title="Two methods on one cup", created=NOW - 3e6, expires=NOW - 4e5, views=3, principal="me"),
-        wire.Share(id="s3", explanations=["e0004"], title="", created=NOW - 9e5, expires=NOW + 1e8, revoked=NOW - 1e5, views=0, principal="me"),
+        wire.Share(
+            id="s1",
+            explanations=["e0001"],
+            title="Why “space suit”?",
+            created=NOW - 86400,
+            expires=NOW + 29 * 86400 + 1e8,
+            views=12,
+            principal="me",
+        ),
+        wire.Share(
+            id="s2",
+            explanations=["e0002", "e0003"],
+            title="Two methods on one cup",
+            created=NOW - 3e6,
+            expires=NOW - 4e5,
+            views=3,
+            principal="me",
+        ),
+        wire.Share(
+            id="s3",
+            explanations=["e0004"],
+            title="",
+            created=NOW - 9e5,
+            expires=NOW + 1e8,
+            revoked=NOW - 1e5,
+            views=0,
+            principal="me",
+        ),
     ]
 
 
@@ -135,7 +229,7 @@ def models() -> list[wire.Model]:
             classes=CLASSES,
             capabilities=["gradients", "sites"],
             explainers=available,
-            card="# EfficientNet-Lite0\n\nTrained on **ImageNet-1k**.\n\n| measure | value |\n|---|---|\n| top-1 | 75.1 % |\n\n- small\n- no squeeze-and-excite\n\n<script>window.hacked = 1</script>\n\n[a link](javascript:window.hacked=1)",
+            card=CARD,
         ),
         wire.Model(
             id="black-box",
@@ -148,7 +242,9 @@ def models() -> list[wire.Model]:
             capabilities=[],
             explainers=[
                 wire.Availability(name="occlusion", available=True),
-                wire.Availability(name="saliency", available=False, reason="Saliency needs gradients, and this model offers none."),
+                wire.Availability(
+                    name="saliency", available=False, reason="Saliency needs gradients, and this model offers none."
+                ),
             ],
         ),
     ]
@@ -158,7 +254,8 @@ def explainers() -> list[wire.ExplainerInfo]:
     paper = wire.Citation(citation="Somebody, 2017", link="https://example.org", bibtex="@misc{x}")
     return [
         wire.ExplainerInfo(
-            name=name, title=title, family="attribution", version="1", summary=f"{title} in a line.", reading="Read it so.", misleads="It misleads so.",
+            name=name, title=title, family="attribution", version="1", summary=f"{title} in a line.", reading="Read it so.",
+            misleads="It misleads so.",
             accepts="image-classifier", needs=[], params={}, returns=["image-map"], cost=1 + 100 * i, paper=paper, docs="",
         )
         for i, (name, title) in enumerate(METHODS)
@@ -209,7 +306,17 @@ def facets(items: list[wire.Explanation]) -> dict[str, list[wire.Facet]]:
         "model": count([(e.model, e.model_name) for e in items]),
         "class": count([(e.target_name, e.target_name) for e in items]),
         "outcome": count([(e.outcome, e.outcome) for e in items if e.outcome]),
-        "trust": count([(trust_of(e), {"above": "above the floor", "below": "not above the floor", "pending": "being measured"}[trust_of(e)]) for e in items]),
+        "trust": count(
+            [
+                (
+                    trust_of(e),
+                    {"above": "above the floor", "below": "not above the floor", "pending": "being measured"}[
+                        trust_of(e)
+                    ],
+                )
+                for e in items
+            ]
+        ),
         "tag": count([(t, t) for e in items for t in e.tags]),
         "dataset": count([(e.dataset, e.dataset) for e in items if e.dataset]),
     }
@@ -255,7 +362,18 @@ def create(store: Store) -> FastAPI:
 
     @app.get(f"{api}/datasets")
     async def datasets() -> list[wire.Dataset]:
-        return [wire.Dataset(id="photographs", name="Photographs", version=1, digest="ab" * 32, count=90, unreadable=1, terms="CC0 and public domain", description="Real photographs that scikit-image ships.")]
+        return [
+            wire.Dataset(
+                id="photographs",
+                name="Photographs",
+                version=1,
+                digest="ab" * 32,
+                count=90,
+                unreadable=1,
+                terms="CC0 and public domain",
+                description="Real photographs that scikit-image ships.",
+            )
+        ]
 
     @app.get(f"{api}/datasets/{{id}}/samples")
     async def samples(id: str, cursor: str = "0", limit: int = 48, q: str = "") -> wire.Page[wire.Sample]:
@@ -271,7 +389,9 @@ def create(store: Store) -> FastAPI:
         at = int(cursor)
         labels = [wire.Facet(value=n, label=n, count=10) for n, _ in PHOTOS.values()]
         following = str(at + limit) if at + limit < len(every) else None
-        return wire.Page(items=every[at : at + limit], next_cursor=following, total=len(every), facets={"label": labels})
+        return wire.Page(
+            items=every[at : at + limit], next_cursor=following, total=len(every), facets={"label": labels}
+        )
 
     @app.get(f"{api}/inputs/{{id}}/thumbnail.png")
     async def thumbnail(id: str) -> Response:
@@ -292,7 +412,9 @@ def create(store: Store) -> FastAPI:
             "tag": lambda e, v: v in e.tags,
             "dataset": lambda e, v: e.dataset == v,
             "owner": lambda e, v: v in (e.principal, "me"),
-            "q": lambda e, v: v.lower() in f"{e.target_name} {e.input_name} {e.explainer_title} {' '.join(e.tags)}".lower(),
+            "q": lambda e, v: (
+                v.lower() in f"{e.target_name} {e.input_name} {e.explainer_title} {' '.join(e.tags)}".lower()
+            ),
         }
         for name, test in tests.items():
             if name in asked:
@@ -301,11 +423,15 @@ def create(store: Store) -> FastAPI:
             items.reverse()
         at, limit = int(asked.get("cursor", 0)), int(asked.get("limit", 24))
         following = str(at + limit) if at + limit < len(items) else None
-        return wire.Page(items=items[at : at + limit], next_cursor=following, total=len(items), facets={} if at else facets(items))
+        return wire.Page(
+            items=items[at : at + limit], next_cursor=following, total=len(items), facets={} if at else facets(items)
+        )
 
     @app.post(f"{api}/explanations")
     async def explain(body: wire.ExplanationRequest) -> wire.Explanation:
-        made = explanation(len(store.explanations)).model_copy(update={"input": body.input, "explainer": body.explainer})
+        made = explanation(len(store.explanations)).model_copy(
+            update={"input": body.input, "explainer": body.explainer}
+        )
         store.explanations[made.id] = made
         return made
 
@@ -329,7 +455,17 @@ def create(store: Store) -> FastAPI:
         if not job.mine:
             raise FanlightError("This job is somebody else's.", code="not_yours")
         store.jobs[id] = job.model_copy(update={"state": "cancelled", "finished": time.time()})
-        store.emit(type="job", id=id, explanation=job.explanation, kind=job.kind, state="cancelled", progress=0, message="", place=None, seconds_left=None)
+        store.emit(
+            type="job",
+            id=id,
+            explanation=job.explanation,
+            kind=job.kind,
+            state="cancelled",
+            progress=0,
+            message="",
+            place=None,
+            seconds_left=None,
+        )
         return store.jobs[id]
 
     @app.get(f"{api}/shares")

@@ -10,6 +10,7 @@ from typing import Any
 import fake_api
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+
 from conftest import OUT, Site, serve
 
 pytestmark = pytest.mark.browser
@@ -43,7 +44,9 @@ class Tab:
 
     def __init__(self, browser: Any, site: Site, screen: str = "light", toured: bool = True):
         width, height, scheme = SCREENS[screen]
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
         self.site, self.page = site, self.context.new_page()
         self.wrong: list[str] = []
         self.asked: list[str] = []
@@ -236,9 +239,12 @@ def test_a_job_moves_with_the_events_of_the_stream(browser: Any, site: Site) -> 
     with Tab(browser, site) as tab:
         with tab.page.expect_response("**/api/v1/events"):
             page = tab.open("jobs")
-        page.wait_for_selector("text=2 running")
+        page.wait_for_selector(".running >> text=2 running")
+        page.wait_for_selector(".job progress")
         event = {"type": "job", "id": "j1", "explanation": "e0003", "kind": "explain"}
-        site.store.emit(**event, state="running", progress=0.77, message="window 755 of 980", place=None, seconds_left=5)
+        site.store.emit(
+            **event, state="running", progress=0.77, message="window 755 of 980", place=None, seconds_left=5
+        )
         page.wait_for_selector("text=/window 755 of 980 · 77 % · about 5/")
         done = {"state": "succeeded", "progress": 1.0, "finished": time.time()}
         site.store.jobs["j1"] = site.store.jobs["j1"].model_copy(update=done)
@@ -332,8 +338,8 @@ def test_samples_are_searched_and_lead_to_the_workbench(browser: Any, shared_sit
         page.keyboard.press("Enter")
         page.wait_for_selector("text=10 found")
         assert "q=tabby" in page.url
-        assert page.locator(".sample").count() == 10
-        assert "/explain?input=chelsea" in str(page.get_attribute(".sample", "href"))
+        assert page.locator(".thumb").count() == 10
+        assert "/explain?input=chelsea" in str(page.get_attribute(".thumb", "href"))
 
 
 @pytest.mark.parametrize("name", ["gallery", "table", "jobs", "model"])

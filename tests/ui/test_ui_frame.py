@@ -14,9 +14,9 @@ from typing import Any
 import fake_api
 import httpx
 import pytest
-from conftest import build
 from dash.development.base_component import Component
 
+from conftest import build
 from fanlight.errors import NotFound
 from fanlight_ui import errors, session, theme
 from fanlight_ui.compression import Compression
@@ -50,7 +50,11 @@ def test_the_policy_names_every_inline_script_and_nothing_unsafe() -> None:
             return (await http.get("/")).text
 
     html = asyncio.run(index())
-    inline = [s for kind, s in re.findall(r"<script(?![^>]*src=)([^>]*)>(.*?)</script>", html, re.S) if "application/json" not in kind]
+    inline = [
+        s
+        for kind, s in re.findall(r"<script(?![^>]*src=)([^>]*)>(.*?)</script>", html, re.S)
+        if "application/json" not in kind
+    ]
     assert len(inline) > 1
     for script in inline:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -75,7 +79,11 @@ def test_every_callback_is_asynchronous() -> None:
     import inspect
 
     _, pages = build(fake_api.Store(0), "")
-    plain = [name for name, c in pages.callback_map.items() if "callback" in c and not inspect.iscoroutinefunction(c["callback"])]
+    plain = [
+        name
+        for name, c in pages.callback_map.items()
+        if "callback" in c and not inspect.iscoroutinefunction(c["callback"])
+    ]
     assert plain == []
 
 
@@ -159,7 +167,11 @@ def test_static_files_are_compressed_once_and_kept_for_good() -> None:
 
 def test_what_is_not_a_static_file_is_not_there() -> None:
     app, _ = build(fake_api.Store(0), "")
-    for path in ("/_dash-component-suites/dash/%2e%2e/%2e%2e/x.py", "/_dash-component-suites/nope/x.js", "/assets/nope.js"):
+    for path in (
+        "/_dash-component-suites/dash/%2e%2e/%2e%2e/x.py",
+        "/_dash-component-suites/nope/x.js",
+        "/assets/nope.js",
+    ):
         answer = asyncio.run(answers(app, path))
         assert answer.status_code == 404 and answer.text == "not found"
 
@@ -177,7 +189,13 @@ def test_a_stream_passes_through_as_it_comes() -> None:
         if message["type"] == "http.response.body":
             sent.append(message["body"])
 
-    scope = {"type": "http", "method": "GET", "path": "/api/v1/events", "query_string": b"", "headers": [(b"accept-encoding", b"gzip")]}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/v1/events",
+        "query_string": b"",
+        "headers": [(b"accept-encoding", b"gzip")],
+    }
     asyncio.run(Compression(stream)(scope, None, send))
     assert b"".join(sent) == b"x" * 15000
 

@@ -10,9 +10,9 @@ from typing import Any
 import fake_api
 import httpx
 import pytest
-from conftest import build
 from test_ui_frame import words
 
+from conftest import build
 from fanlight import wire
 from fanlight.client import AsyncClient
 from fanlight_ui import cards, examples, filters, session, table
@@ -37,14 +37,21 @@ def hrefs(component: Any) -> list[str]:
     if isinstance(component, (list, tuple)):
         return [h for c in component for h in hrefs(c)]
     own = getattr(component, "href", None)
-    return ([own] if own else []) + (hrefs(component.children) if getattr(component, "children", None) is not None else [])
+    return ([own] if own else []) + (
+        hrefs(component.children) if getattr(component, "children", None) is not None else []
+    )
 
 
 def test_the_address_says_what_is_asked() -> None:
-    query = Query.of({"family": ["a", "b"], "class": "tabby", "nonsense": "x", "q": "", "view": "table", "cursor": "c"})
+    query = Query.of({"family": "b", "class": "tabby", "nonsense": "x", "q": "", "view": "table", "cursor": "c"})
     assert query.asked(10) == {"family": "b", "class": "tabby", "sort": "newest", "limit": 10, "cursor": "c"}
     assert query.view == "table"
     assert query.filters == {"family": "b", "class": "tabby"}
+
+
+def test_of_a_name_given_twice_the_last_counts(store: fake_api.Store) -> None:
+    asyncio.run(page("gallery").layout(tag=["a", "shortcut"]))
+    assert "tag=shortcut&sort=newest&limit=36" in store.asked
 
 
 def test_a_changed_filter_starts_the_list_again(store: fake_api.Store) -> None:

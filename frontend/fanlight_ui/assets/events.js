@@ -53,9 +53,10 @@
     for (const type of ["job", "trust"]) source.addEventListener(type, source.onmessage);
     source.onerror = () => {
       failed += 1;
-      if (failed > 1 && polling === null) polling = setInterval(poll, POLL);
-      // A browser gives up for good when the answer is no stream at all.
-      if (source.readyState === EventSource.CLOSED) setTimeout(listen, PATIENCE);
+      // A browser connects again by itself, but gives up for good where the answer is no stream at all.
+      const over = source.readyState === EventSource.CLOSED;
+      if ((over || failed > 1) && polling === null) polling = setInterval(poll, POLL);
+      if (over) setTimeout(listen, PATIENCE);
     };
   }
 

@@ -26,7 +26,10 @@ NONE = "No data set is registered. Name picture folders in FANLIGHT_DATASETS (na
 @errors.page
 async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: Any) -> Component:
     datasets = await session.ask(calls.datasets())
-    head = html.Div([html.H1("Data"), dcc.Link("Explain a picture of mine", href=session.href("/explain"), className="button end")], className="head")
+    head = html.Div(
+        [html.H1("Data"), dcc.Link("Explain a picture of mine", href=session.href("/explain"), className="button end")],
+        className="head",
+    )
     if not datasets:
         return html.Main([head, html.P(NONE)], className="page")
     shown = next((d for d in datasets if d.id == dataset), None) if dataset else datasets[0]
@@ -37,9 +40,14 @@ async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: A
         session.ask(calls.samples(shown.id, limit=1)),
     )
     main = html.Main([head, about(shown), search(shown, q, page), samples(page), pager(shown, q, cursor, page)])
-    labels = [(f.label, f.count, session.href("/data", dataset=shown.id, q=None if q == f.value else f.value), q == f.value) for f in first.facets.get("label", [])]
+    labels = [
+        (f.label, f.count, session.href("/data", dataset=shown.id, q=None if q == f.value else f.value), q == f.value)
+        for f in first.facets.get("label", [])
+    ]
     sets = [(d.name, d.count, session.href("/data", dataset=d.id), d is shown) for d in datasets]
-    aside = filters.foldable("Data sets and labels", [choice("Data sets", sets), choice("Labels", labels) if labels else None])
+    aside = filters.foldable(
+        "Data sets and labels", [choice("Data sets", sets), choice("Labels", labels) if labels else None]
+    )
     return html.Div([aside, main], className="page gallery")
 
 
@@ -59,14 +67,19 @@ def choice(title: str, entries: Sequence[tuple[str, int, str, bool]]) -> Compone
         )
         for name, count, href, chosen in sorted(entries, key=lambda e: not e[3])
     ]
-    rest = html.Details([html.Summary("more …"), html.Ul(items[SHOWN:])], className="more") if len(items) > SHOWN else None
+    rest = (
+        html.Details([html.Summary("more …"), html.Ul(items[SHOWN:])], className="more") if len(items) > SHOWN else None
+    )
     return html.Section([html.H2(title), html.Ul(items[:SHOWN]), rest])
 
 
 def about(d: Dataset) -> Component:
     unreadable = f"{d.unreadable:,} unreadable" if d.unreadable else None
-    facts = " · ".join(filter(None, [f"{d.count:,} pictures", unreadable, f"version {d.version}", d.terms]))
-    return html.Div([html.H2(d.name), html.P(d.description), html.P(facts, className="quiet num")], className="intro")
+    facts = " · ".join(filter(None, [f"{d.count:,} pictures", unreadable, f"version {d.version}"]))
+    terms = html.Details([html.Summary("Terms"), html.P(d.terms)], className="quiet") if d.terms else None
+    return html.Div(
+        [html.H2(d.name), html.P(d.description), html.P(facts, className="quiet num"), terms], className="intro"
+    )
 
 
 def search(d: Dataset, q: str, page: Page[Sample]) -> Component:
@@ -75,7 +88,14 @@ def search(d: Dataset, q: str, page: Page[Sample]) -> Component:
         [
             dcc.Input(type="hidden", name="dataset", value=d.id, id="sample-dataset"),
             html.Label("Search by name or label", htmlFor="sample-q", className="sr"),
-            dcc.Input(id="sample-q", name="q", type="search", value=q, placeholder="Search by name or label", autoComplete="off"),
+            dcc.Input(
+                id="sample-q",
+                name="q",
+                type="search",
+                value=q,
+                placeholder="Search by name or label",
+                autoComplete="off",
+            ),
             html.Button("Search", type="submit", className="button"),
             html.Span(found, className="quiet num", role="status"),
         ],
@@ -89,20 +109,34 @@ def search(d: Dataset, q: str, page: Page[Sample]) -> Component:
 def samples(page: Page[Sample]) -> Component:
     if not page.items:
         return html.P("No picture fits.", className="blank")
-    return html.Div([sample(s) for s in page.items], className="samples", **{"data-walk": "samples"})
+    return html.Div([sample(s) for s in page.items], className="thumbs", **{"data-walk": "samples"})
 
 
 def sample(s: Sample) -> Component:
     label = s.label or s.name
     return dcc.Link(
-        [lazy(session.src(s.thumbnail)), html.Span(label, className="label", title=s.name), html.Span("explain", className="sr")],
+        [
+            lazy(session.src(s.thumbnail)),
+            html.Span(label, className="label", title=s.name),
+            html.Span("explain", className="sr"),
+        ],
         href=session.href("/explain", input=s.input, dataset=s.dataset),
-        className="sample item",
+        className="thumb item",
         id={"type": "sample", "position": s.position},
     )
 
 
 def pager(d: Dataset, q: str, cursor: str, page: Page[Sample]) -> Component:
-    first = dcc.Link("First page", href=session.href("/data", dataset=d.id, q=q), className="button") if cursor else None
-    more = dcc.Link("More", href=session.href("/data", dataset=d.id, q=q, cursor=page.next_cursor), className="button") if page.next_cursor else None
-    return html.Nav([link for link in (first, more) if link is not None], className="pager", **{"aria-label": "Pages of the samples"})
+    first = (
+        dcc.Link("First page", href=session.href("/data", dataset=d.id, q=q), className="button") if cursor else None
+    )
+    more = (
+        dcc.Link("More", href=session.href("/data", dataset=d.id, q=q, cursor=page.next_cursor), className="button")
+        if page.next_cursor
+        else None
+    )
+    return html.Nav(
+        [link for link in (first, more) if link is not None],
+        className="pager",
+        **{"aria-label": "Pages of the samples"},
+    )

@@ -60,9 +60,7 @@ async def open_example(clicks: list[int | None]) -> None:
         session.go("/e/" + await examples.compute(**asked))
 
 
-@dash.callback(
-    Output("shown", "data"), Input("transitions", "data"), State("shown", "data"), prevent_initial_call=True
-)
+@dash.callback(Output("shown", "data"), Input("transitions", "data"), State("shown", "data"), prevent_initial_call=True)
 async def renew_card(event: dict[str, Any] | None, shown: list[str]) -> list[str]:
     """A card follows what happens to its explanation: computed, trusted. The output is there so that Dash calls this on this page only."""
     id = (event or {}).get("explanation")

@@ -35,20 +35,32 @@ async def listing() -> list[Component]:
         ("Of others", [j for j in open_ if not j.mine]),
         ("Finished", sorted(over, key=lambda j: (not j.mine, -(j.finished or 0)))),
     ]
-    return [html.Section([html.H2(title), html.Ul([row(j) for j in jobs], className="jobs")]) for title, jobs in groups if jobs]
+    return [
+        html.Section([html.H2(title), html.Ul([row(j) for j in jobs], className="jobs")])
+        for title, jobs in groups
+        if jobs
+    ]
 
 
 def row(j: Job) -> Component:
     """One job. Its bar and words are moved by `assets/jobs.js` while it runs."""
-    link = dcc.Link(j.title or f"Explanation {j.explanation}", href=session.href(f"/e/{j.explanation}")) if j.mine or j.state == "succeeded" else j.title
+    link = dcc.Link(j.title or f"Explanation {j.explanation}", href=session.href(f"/e/{j.explanation}"))
     head: list[Any] = [html.Strong(link)]
     if j.kind == "trust":
         head.append(html.Span("trust", className="tag"))
     if j.mine and j.state not in TERMINAL:
-        head.append(html.Button(["Cancel", html.Span(f" {j.title}", className="sr")], id={"type": "cancel", "job": j.id}, className="button small"))
+        head.append(
+            html.Button(
+                ["Cancel", html.Span(f" {j.title}", className="sr")],
+                id={"type": "cancel", "job": j.id},
+                className="button small",
+            )
+        )
     parts: list[Any] = [html.Div(head, className="row")]
     if j.state not in TERMINAL:
-        bar = html.Progress(id={"type": "job-bar", "job": j.id}, value=str(round(j.progress, 4)), max="1", **{"aria-label": "Progress"})
+        bar = html.Progress(
+            id={"type": "job-bar", "job": j.id}, value=str(round(j.progress, 4)), max="1", **{"aria-label": "Progress"}
+        )
         parts.append(bar)
     parts.append(html.P(state_words(j), id={"type": "job-words", "job": j.id}, className="quiet num"))
     if j.error is not None:
@@ -73,7 +85,11 @@ async def refresh(_event: dict[str, Any] | None) -> list[Component]:
     return await listing()
 
 
-@dash.callback(Output("jobs", "children", allow_duplicate=True), Input({"type": "cancel", "job": ALL}, "n_clicks"), prevent_initial_call=True)
+@dash.callback(
+    Output("jobs", "children", allow_duplicate=True),
+    Input({"type": "cancel", "job": ALL}, "n_clicks"),
+    prevent_initial_call=True,
+)
 async def cancel(clicks: list[int | None]) -> list[Component]:
     if not any(clicks) or not ctx.triggered_id:
         raise PreventUpdate

@@ -33,7 +33,9 @@ async def layout(model_id: str = "", **_address: Any) -> Component:
                     html.Div(
                         [
                             dcc.Link("Its explanations", href=session.href("/", model=m.id), className="button"),
-                            dcc.Link("Explain with it", href=session.href("/explain", model=m.id), className="button primary"),
+                            dcc.Link(
+                                "Explain with it", href=session.href("/explain", model=m.id), className="button primary"
+                            ),
                         ],
                         className="row end",
                     ),
@@ -41,7 +43,13 @@ async def layout(model_id: str = "", **_address: Any) -> Component:
                 className="head",
             ),
             html.P(m.description, className="lead"),
-            html.Div([html.Div([facts(m), methods(m, known)], className="stack"), html.Div([classes(m), about(m)], className="stack")], className="columns"),
+            html.Div(
+                [
+                    html.Div([facts(m), methods(m, known)], className="stack"),
+                    html.Div([classes(m), about(m)], className="stack"),
+                ],
+                className="columns",
+            ),
         ],
         className="page",
     )
@@ -57,7 +65,11 @@ def facts(m: Model) -> Component:
         ("Digest", html.Code(short(m.digest, 16), title=m.digest)),
     ]
     return html.Section(
-        [html.H2("Facts"), html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in rows], className="facts")], className="card pad"
+        [
+            html.H2("Facts"),
+            html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in rows], className="facts"),
+        ],
+        className="card pad",
     )
 
 
@@ -68,13 +80,22 @@ def methods(m: Model, known: Mapping[str, ExplainerInfo]) -> Component:
     for a in listed:
         info = known.get(a.name)
         title = info.title if info else a.name
-        link = dcc.Link(title, href=session.href("/explain", model=m.id, explainer=a.name)) if a.available else html.Span(title)
+        link = (
+            dcc.Link(title, href=session.href("/explain", model=m.id, explainer=a.name))
+            if a.available
+            else html.Span(title)
+        )
         said = (info.summary if info else "") if a.available else (a.reason or "It does not fit this model.")
         rows.append(
             html.Li(
                 [
                     html.Span("✓" if a.available else "–", className="tick", **{"aria-hidden": "true"}),
-                    html.Div([html.Strong([link, html.Span("" if a.available else " does not fit", className="quiet")]), html.P(said, className="quiet")]),
+                    html.Div(
+                        [
+                            html.Strong([link, html.Span("" if a.available else " does not fit", className="quiet")]),
+                            html.P(said, className="quiet"),
+                        ]
+                    ),
                 ]
             )
         )
@@ -110,10 +131,15 @@ def about(m: Model) -> Component | None:
     """The model's card is somebody else's Markdown: no HTML in it, no scripts behind its links."""
     if not m.card:
         return None
-    return html.Section([html.H2("Card"), dcc.Markdown(m.card, className="prose", dangerously_allow_html=False, link_target="_blank")], className="card pad")
+    return html.Section(
+        [html.H2("Card"), dcc.Markdown(m.card, className="prose", dangerously_allow_html=False, link_target="_blank")],
+        className="card pad",
+    )
 
 
-@dash.callback(Output("class-list", "children"), Input("class-q", "value"), State("class-model", "data"), prevent_initial_call=True)
+@dash.callback(
+    Output("class-list", "children"), Input("class-q", "value"), State("class-model", "data"), prevent_initial_call=True
+)
 async def search_classes(q: str | None, model: str) -> list[Component]:
     m = await session.ask(calls.model(model))
     return listing(m.classes or [], q or "")

@@ -19,7 +19,9 @@ dash.register_page(__name__, path="/models", title="Models · Fanlight")
 async def layout(**_address: Any) -> Component:
     models = await session.ask(calls.models())
     listed = html.Div([card(m) for m in models], className="entries", **{"data-walk": "models"})
-    none = html.P("No model is registered. Name bundles or Python files in FANLIGHT_MODELS, and check one with: fanlight doctor MODEL")
+    none = html.P(
+        "No model is registered. Name bundles or Python files in FANLIGHT_MODELS, and check one with: fanlight doctor MODEL"
+    )
     return html.Main([html.Div(html.H1("Models"), className="head"), listed if models else none], className="page")
 
 

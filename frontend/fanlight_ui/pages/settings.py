@@ -24,7 +24,10 @@ async def layout(**_address: Any) -> Component:
     return html.Main(
         [
             html.Div(html.H1("Settings"), className="head"),
-            html.Div([appearance(), tour(), server(system), facts("Versions", system.versions), configured(system)], className="stack"),
+            html.Div(
+                [appearance(), tour(), server(system), facts("Versions", system.versions), configured(system)],
+                className="stack",
+            ),
         ],
         className="page narrow",
     )
@@ -32,15 +35,25 @@ async def layout(**_address: Any) -> Component:
 
 def appearance() -> Component:
     """`assets/shell.js` marks the chosen one and keeps it in this browser."""
-    buttons = [html.Button(words, className="pill", **{"data-scheme": value, "aria-pressed": "false"}) for value, words in SCHEMES]
+    buttons = [
+        html.Button(words, className="pill", **{"data-scheme": value, "aria-pressed": "false"})
+        for value, words in SCHEMES
+    ]
     return html.Section(
-        [html.H2("Light and dark"), html.Div(buttons, className="row", role="group", **{"aria-label": "Light and dark"}), html.P("Kept in this browser.", className="quiet")],
+        [
+            html.H2("Light and dark"),
+            html.Div(buttons, className="row", role="group", **{"aria-label": "Light and dark"}),
+            html.P("Kept in this browser.", className="quiet"),
+        ],
         className="card pad",
     )
 
 
 def tour() -> Component:
-    return html.Section([html.H2("First steps"), html.Button("Show the tour again", id="tour-reset", className="button")], className="card pad")
+    return html.Section(
+        [html.H2("First steps"), html.Button("Show the tour again", id="tour-reset", className="button")],
+        className="card pad",
+    )
 
 
 def server(s: System) -> Component:
@@ -62,7 +75,9 @@ def server(s: System) -> Component:
 
 def configured(s: System) -> Component | None:
     """As the server tells them: it leaves out what is secret."""
-    told = {name.replace("_", " "): words(value) for name, value in s.settings.items() if value not in (None, "", {}, [])}
+    told = {
+        name.replace("_", " "): words(value) for name, value in s.settings.items() if value not in (None, "", {}, [])
+    }
     return facts("Configuration", told)
 
 
@@ -78,6 +93,9 @@ def facts(title: str, rows: Mapping[str, str]) -> Component | None:
     if not rows:
         return None
     return html.Section(
-        [html.H2(title), html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in rows.items()], className="facts")],
+        [
+            html.H2(title),
+            html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in rows.items()], className="facts"),
+        ],
         className="card pad",
     )

@@ -23,8 +23,14 @@ NONE = "Nothing is shared. Open an explanation and choose Share: whoever has the
 
 @errors.page
 async def layout(**_address: Any) -> Component:
-    note = html.P("A link is shown once, when it is made: only its fingerprint is kept. Lost one? Make another and revoke this.", className="quiet")
-    return html.Main([html.Div(html.H1("Shares"), className="head"), note, html.Div(await listing(), id="shares"), confirmation()], className="page narrow")
+    note = html.P(
+        "A link is shown once, when it is made: only its fingerprint is kept. Lost one? Make another and revoke this.",
+        className="quiet",
+    )
+    return html.Main(
+        [html.Div(html.H1("Shares"), className="head"), note, html.Div(await listing(), id="shares"), confirmation()],
+        className="page narrow",
+    )
 
 
 def confirmation() -> Component:
@@ -32,7 +38,10 @@ def confirmation() -> Component:
         [
             html.P(id="revoke-words"),
             html.Div(
-                [html.Button("Keep it", id="revoke-no", className="button"), html.Button("Revoke the link", id="revoke-yes", className="button danger")],
+                [
+                    html.Button("Keep it", id="revoke-no", className="button"),
+                    html.Button("Revoke the link", id="revoke-yes", className="button danger"),
+                ],
                 className="row end",
             ),
             dcc.Store(id="revoke-id"),
@@ -60,7 +69,9 @@ def status(s: Share, now: float | None = None) -> str:
 
 
 def name(s: Share) -> str:
-    return s.title or (f"{len(s.explanations)} explanations" if len(s.explanations) > 1 else f"Explanation {s.explanations[0]}")
+    return s.title or (
+        f"{len(s.explanations)} explanations" if len(s.explanations) > 1 else f"Explanation {s.explanations[0]}"
+    )
 
 
 def shown(s: Share) -> list[Any]:
@@ -73,13 +84,26 @@ def shown(s: Share) -> list[Any]:
 
 def row(s: Share) -> Component:
     state = status(s)
-    until = {"live": f"until {when(s.expires)}", "revoked": f"revoked {when(s.revoked or 0)}", "expired": f"expired {when(s.expires)}"}[state]
+    until = {
+        "live": f"until {when(s.expires)}",
+        "revoked": f"revoked {when(s.revoked or 0)}",
+        "expired": f"expired {when(s.expires)}",
+    }[state]
     head: list[Any] = [html.Strong(shown(s)), html.Span(state, className=f"tag {state}")]
     if state == "live":
-        head.append(html.Button(["Revoke", html.Span(f" {name(s)}", className="sr")], id={"type": "revoke", "share": s.id}, className="button small"))
+        head.append(
+            html.Button(
+                ["Revoke", html.Span(f" {name(s)}", className="sr")],
+                id={"type": "revoke", "share": s.id},
+                className="button small",
+            )
+        )
     parts = [
         html.Div(head, className="row"),
-        html.P(f"made {when(s.created)} · {until} · {s.views:,} {'view' if s.views == 1 else 'views'}", className="quiet num"),
+        html.P(
+            f"made {when(s.created)} · {until} · {s.views:,} {'view' if s.views == 1 else 'views'}",
+            className="quiet num",
+        ),
     ]
     return html.Li(parts, className=f"card pad job {state}")
 
@@ -100,7 +124,11 @@ async def ask_first(clicks: list[int | None], _no: int | None) -> tuple[Any, Any
     id = ctx.triggered_id["share"]
     share = next((s for s in await session.ask(calls.shares()) if s.id == id), None)
     called = f"{name(share)} was opened {share.views:,} {'time' if share.views == 1 else 'times'}. " if share else ""
-    return True, id, called + "Whoever opens it from now on finds nothing. This cannot be taken back; you can make a new link."
+    return (
+        True,
+        id,
+        called + "Whoever opens it from now on finds nothing. This cannot be taken back; you can make a new link.",
+    )
 
 
 @dash.callback(
