@@ -242,10 +242,11 @@ def test_a_job_moves_with_the_events_of_the_stream(browser: Any, site: Site) -> 
         page.wait_for_selector(".running >> text=2 running")
         page.wait_for_selector(".job progress")
         event = {"type": "job", "id": "j1", "explanation": "e0003", "kind": "explain"}
-        site.store.emit(
-            **event, state="running", progress=0.77, message="window 755 of 980", place=None, seconds_left=5
-        )
-        page.wait_for_selector("text=/window 755 of 980 · 77 % · about 5/")
+        for progress in (0.5, 0.77):
+            step = {"state": "running", "progress": progress, "message": f"window {progress:.0%}", "seconds_left": 5.0}
+            site.store.jobs["j1"] = site.store.jobs["j1"].model_copy(update=step)
+            site.store.emit(**event, **step, place=None)
+            page.wait_for_selector(f"text=/window {progress:.0%} · {progress * 100:.0f} % · about 5/")
         done = {"state": "succeeded", "progress": 1.0, "finished": time.time()}
         site.store.jobs["j1"] = site.store.jobs["j1"].model_copy(update=done)
         site.store.emit(**event, **done, message="", place=None, seconds_left=None)
