@@ -1,0 +1,60 @@
+"""Requests as a load generator makes them: timed, over kept connections, without reading what it need not know."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx
+
+from fanlight.bench._server import Server
+from fanlight.bundles import DEFAULT
+from fanlight.errors import FanlightError
+
+BASE = "/api/v1"
+
+
+def client(server: Server) -> httpx.Client:
+    return httpx.Client(base_url=server.url + BASE, headers=server.headers, timeout=120, trust_env=False)
+
+
+def timed(http: httpx.Client, method: str, path: str, expect: int, **more: Any) -> tuple[float, httpx.Response]:
+    """(seconds until the whole answer is here, the answer); another status than expected ends the benchmark."""
+    begin = time.perf_counter()
+    answer = http.request(method, path, **more)
+    took = time.perf_counter() - begin
+    check(answer, expect)
+    return took, answer
+
+
+def check(answer: httpx.Response, expect: int) -> None:
+    if answer.status_code != expect:
+        raise FanlightError(
+            f"The server answered {answer.status_code} instead of {expect}: {answer.text[:500]}", code="unexpected"
+        )
+
+
+def upload(http: httpx.Client, picture: tuple[str, bytes]) -> str:
+    """The id of the stored picture."""
+    _, answer = timed(http, "POST", "/inputs", 201, files={"file": picture})
+    return str(answer.json()["id"])
+
+
+def request(picture: str, explainer: str = "saliency", **more: Any) -> dict[str, Any]:
+    """The body of a request for an explanation by the default model."""
+    return {"model": DEFAULT, "input": picture, "explainer": explainer, **more}
+
+
+def open_jobs(http: httpx.Client) -> list[dict[str, Any]]:
+    """Jobs that have not ended; at most 200 of them."""
+    _, answer = timed(http, "GET", "/jobs", 200, params={"state": "queued,running", "limit": 200})
+    return list(answer.json()["items"])
+
+
+def until_quiet(http: httpx.Client, most: int = 0, patience: float = 900) -> None:
+    """Waits until at most `most` jobs are left."""
+    end = time.monotonic() + patience
+    while len(open_jobs(http)) > most:
+        if time.monotonic() > end:
+            raise FanlightError(f"The server has not finished its jobs within {patience:.0f} s.", code="too_slow")
+        time.sleep(0.2)
