@@ -57,22 +57,11 @@ def head(record: wire.Explanation) -> Component:
         f"e/{numbers.short(record.id, 6)}",
     ]
     actions = [
-        html.A(
-            "‹",
-            **{"data-go": "previous", "aria-label": "Previous explanation"},
-            hidden=True,
-            className="button",
-            title="Previous (k)",
-        ),
-        html.A(
-            "›",
-            **{"data-go": "next", "aria-label": "Next explanation"},
-            hidden=True,
-            className="button",
-            title="Next (j)",
-        ),
-        dcc.Link("Compare", href=href("/explain", **compare(record)), className="button"),
+        _neighbour("previous", "‹", "k"),
+        _neighbour("next", "›", "j"),
     ]
+    if not record.edits:  # the workbench asks about whole pictures only
+        actions.append(dcc.Link("Compare", href=href("/explain", **compare(record)), className="button"))
     if done:
         actions += [
             html.Button(
@@ -92,6 +81,12 @@ def head(record: wire.Explanation) -> Component:
         ],
         className="head",
     )
+
+
+def _neighbour(name: str, sign: str, key: str) -> Component:
+    """A link to the record before or after this one; assets/record.js knows which list it was opened from."""
+    data = {"data-go": name, "aria-label": f"{name.capitalize()} explanation"}
+    return html.A(sign, id=f"ex-{name}", hidden=True, className="button", title=f"{name.capitalize()} ({key})", **data)
 
 
 def compare(record: wire.Explanation) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def page(facts: Facts) -> Component:
         [
             dcc.Store(id="wb-choice", data={"results": list(facts.choice.results)}),
             dcc.Store(id="wb-input", data=facts.chosen.model_dump(mode="json") if facts.chosen else None),
+            dcc.Store(id="wb-scales"),
             dcc.Store(id="wb-titles", data={i.name: i.title for i in facts.infos}),
             dcc.Store(id="wb-defaults", data=defaults(facts.picked)),
             html.Div(html.H1(title(first) if first else "Explain", id="wb-title"), className="head"),

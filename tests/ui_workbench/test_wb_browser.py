@@ -105,6 +105,11 @@ def test_from_an_upload_to_maps_side_by_side_and_back_after_a_refresh(page: Any,
     live.soon(live.wire.trust, job.explanation, faithfulness=0.52, above_floor=True)
     page.wait_for_selector("text=faithfulness +0.52")
     assert "results=" in page.url and "explainers=saliency%2Cocclusion" in page.url
+    page.get_by_role("link", name="Occlusion").click()
+    page.wait_for_url("**/e/*")
+    painted(page)
+    page.go_back()
+    painted(page, 2)
     assert faults(page) == []
 
 
@@ -210,6 +215,26 @@ def test_share_export_and_delete_work_from_the_keyboard(page: Any, live: Live) -
     page.locator("#ex-delete-sure").press("Enter")
     until(page, "location.pathname === '/'")
     assert one.id not in live.wire.records
+
+
+def test_previous_and_next_walk_the_list_it_was_opened_from(page: Any, live: Live) -> None:
+    first, second = stored(live), stored(live)
+    page.goto("/")
+    page.locator(f"a[href='/e/{first.id}']").click()
+    painted(page)
+    page.keyboard.press("j")
+    page.wait_for_url(f"**/e/{second.id}")
+    until(page, "!document.querySelector('a[data-go=previous]').hidden")
+    page.get_by_role("link", name="Previous explanation").click()
+    page.wait_for_url(f"**/e/{first.id}")
+
+
+def test_a_record_that_was_deleted_elsewhere_says_so(page: Any, live: Live) -> None:
+    one = stored(live, "occlusion")
+    page.goto(f"/e/{one.id}")
+    page.wait_for_selector("text=before it in the queue")
+    del live.wire.records[one.id]
+    page.wait_for_selector("text=It is not here any more")
 
 
 def test_a_failed_record_says_why_and_a_missing_one_that_it_is_not_there(page: Any, live: Live) -> None:

@@ -85,7 +85,7 @@ def test_what_goes_wrong_is_a_sentence_in_the_panel(
 
 
 def test_an_unused_slot_asks_nothing(pages: Pages) -> None:
-    assert pages.call(pages.module("workbench").explain, None, {"slot": 3}) == (no_update, None)
+    assert pages.call(pages.module("workbench").explain, None, {"slot": 3}) == (no_update, no_update)
     assert not pages.wire.asked
 
 

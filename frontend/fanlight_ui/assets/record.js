@@ -58,13 +58,8 @@
   function neighbours() {
     let all = [];
     try { all = JSON.parse(sessionStorage.getItem(KEY)) ?? []; } catch { /* nothing was kept */ }
-    const here = all.indexOf(location.pathname);
-    for (const [name, at] of [["previous", here - 1], ["next", here + 1]]) {
-      const link = document.querySelector(`a[data-go=${name}]`);
-      if (!link) continue;
-      link.hidden = here < 0 || !all[at];
-      if (!link.hidden) link.setAttribute("href", all[at]);
-    }
+    const here = all.indexOf(location.pathname), at = (i) => (here < 0 ? undefined : all[i]);
+    return [at(here - 1) ?? "", !at(here - 1), at(here + 1) ?? "", !at(here + 1)];
   }
   document.addEventListener("click", (e) => {
     const link = e.target.closest?.("a[data-go]");
@@ -76,14 +71,17 @@
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, textarea, select, [role=slider], [role=dialog], [role=combobox], .map")) return;
     const name = { ArrowLeft: "previous", k: "previous", ArrowRight: "next", j: "next" }[e.key];
     const link = name && document.querySelector(`a[data-go=${name}]`);
-    if (link) { e.preventDefault(); link.click(); }
+    if (link && !link.hidden) { e.preventDefault(); link.click(); }
   });
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     record: {
       nudge: (event, id) => (event && event.explanation === id ? { ...event } : dash_clientside.no_update),
-      watch: (shown) => !(["queued", "running"].includes(shown?.state) || (shown?.state === "succeeded" && ["pending", "running"].includes(shown.trust))),
-      neighbours: () => { setTimeout(neighbours); },
+      watch(shown) {
+        const open = (state) => ["pending", "queued", "running"].includes(state);
+        return [!open(shown?.state) && !(shown?.state === "succeeded" && open(shown.trust)), open(shown?.state) ? 2500 : 15000];
+      },
+      neighbours,
       live: (chosen) => (chosen === null || chosen === undefined ? null : { class: chosen, seq: Date.now() }),
     },
   });

@@ -53,18 +53,18 @@
         return choice;
       },
 
-      start(clicks, choice, titles, kept) {
-        if (!clicks || !choice?.input) return Array(3).fill(Array(MOST).fill(none())).concat([none()]);
+      start(clicks, choice, titles) {
+        if (!clicks || !choice?.input) return Array(4).fill(Array(MOST).fill(none())).concat([none()]);
         const asked = choice.explainers.slice(0, MOST);
         const runs = [], hidden = [], frames = [];
         for (let i = 0; i < MOST; i++) {
           const name = asked[i];
-          runs.push(name ? { ...choice, explainer: name, params: choice.params[name] ?? {}, turn: clicks } : kept[i] ? null : none());
+          runs.push(name ? { ...choice, explainer: name, params: choice.params[name] ?? {}, turn: clicks } : none());
           hidden.push(!name);
           frames.push(name ? node("P", { className: "asking", children: `Asking for ${titles[name] ?? name} …` }) : null);
         }
         if (matchMedia("(max-width: 760px)").matches) setTimeout(() => document.getElementById("wb-stage").scrollIntoView(), 50);
-        return [runs, hidden, frames, "stage asked"];
+        return [runs, hidden, frames, Array(MOST).fill(null), "stage asked"];
       },
 
       // An event of the stream concerns a panel where it names its job or its explanation.
@@ -72,9 +72,16 @@
         return kept.map((k) => (k?.id && event && k.id === event.explanation ? { ...event } : none()));
       },
 
-      // Polling is the net under the stream: it runs only while something is awaited.
+      // Polling is the net under the stream: it runs only while something is awaited, and slowly where that is only the trust.
       watch(kept) {
-        return kept.map((k) => !(k?.id && (["queued", "running"].includes(k.state) || (k.state === "succeeded" && ["pending", "running"].includes(k.trust)))));
+        const open = (state) => ["pending", "queued", "running"].includes(state);
+        const job = kept.map((k) => !!k?.id && open(k.state)), trust = kept.map((k) => k?.state === "succeeded" && open(k.trust));
+        return [kept.map((_, i) => !job[i] && !trust[i]), job.map((j) => (j ? 2500 : 15000))];
+      },
+
+      // A map alone is on its own scale already.
+      scales(shared, kept) {
+        return kept.filter((k) => k?.legend).length > 1 ? { shared, kept } : none();
       },
 
       opacity(value) {

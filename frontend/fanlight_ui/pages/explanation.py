@@ -122,8 +122,20 @@ clientside_callback(
     State("ex-id", "data"),
     prevent_initial_call=True,
 )
-clientside_callback(ClientsideFunction("record", "watch"), Output("ex-poll", "disabled"), Input("ex-state", "data"))
-clientside_callback(ClientsideFunction("record", "neighbours"), Input("ex-id", "data"))
+clientside_callback(
+    ClientsideFunction("record", "watch"),
+    Output("ex-poll", "disabled"),
+    Output("ex-poll", "interval"),
+    Input("ex-state", "data"),
+)
+clientside_callback(
+    ClientsideFunction("record", "neighbours"),
+    Output("ex-previous", "href"),
+    Output("ex-previous", "hidden"),
+    Output("ex-next", "href"),
+    Output("ex-next", "hidden"),
+    Input("ex-id", "data"),
+)
 clientside_callback(ClientsideFunction("workbench", "opacity"), Input("ex-opacity", "value"))
 
 
@@ -139,8 +151,11 @@ clientside_callback(ClientsideFunction("workbench", "opacity"), Input("ex-opacit
 )
 async def arrive(_nudge: Any, _tick: int, id: str, shown: dict[str, Any]) -> tuple[Any, ...]:
     """The record changed, or may have: the whole body where it ended, only the trust where that came."""
-    if shown["state"] == "succeeded":
+    try:
         found = await ask(calls.explanation(id))
+    except FanlightError as e:
+        return no_update, errors.notice(e, title="It is not here any more"), {**shown, "state": "gone"}
+    if shown["state"] == "succeeded":
         if found.trust.state != shown["trust"]:
             set_props("ex-trust", {"children": record.trust_parts(found)})
             set_props("ex-badge", {"children": trust.badge(found.trust)})

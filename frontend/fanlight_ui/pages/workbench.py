@@ -194,11 +194,11 @@ clientside_callback(
     Output({"type": "run", "slot": ALL}, "data"),
     Output({"type": "slot", "slot": ALL}, "hidden"),
     Output({"type": "panel", "slot": ALL}, "children"),
+    Output({"type": "kept", "slot": ALL}, "data", allow_duplicate=True),
     Output("wb-stage", "className"),
     Input("wb-go", "n_clicks"),
     State("wb-choice", "data"),
     State("wb-titles", "data"),
-    State({"type": "kept", "slot": ALL}, "data"),
     prevent_initial_call=True,
 )
 
@@ -213,7 +213,7 @@ clientside_callback(
 async def explain(run: dict[str, Any] | None, id: dict[str, Any]) -> tuple[Any, ...]:
     """Asks for one explanation and shows it, or the job that will bring it."""
     if not run:
-        return no_update, None
+        return no_update, no_update
     slot, params = id["slot"], run.get("params") or {}
     try:
         if params:
@@ -264,6 +264,7 @@ clientside_callback(
 clientside_callback(
     ClientsideFunction("workbench", "watch"),
     Output({"type": "poll", "slot": ALL}, "disabled"),
+    Output({"type": "poll", "slot": ALL}, "interval"),
     Input({"type": "kept", "slot": ALL}, "data"),
 )
 
@@ -282,7 +283,10 @@ async def follow(_nudge: Any, _tick: int, kept: dict[str, Any] | None, id: dict[
     if not kept or not kept.get("id"):
         return no_update, no_update
     if kept["state"] == "succeeded":
-        record = await ask(calls.explanation(kept["id"]))
+        try:
+            record = await ask(calls.explanation(kept["id"]))
+        except FanlightError:  # deleted meanwhile: what is shown stays, and is not asked for again
+            return no_update, {**kept, "trust": "gone"}
         set_props(panels.badge_id(id["slot"]), {"children": trust.badge(record.trust)})
         return no_update, {**kept, "trust": record.trust.state}
     shown, new, found = await _panel(kept["id"], id["slot"])
@@ -308,17 +312,25 @@ async def cancel(clicks: int | None, kept: dict[str, Any], id: dict[str, Any]) -
     return shown, new
 
 
+clientside_callback(
+    ClientsideFunction("workbench", "scales"),
+    Output("wb-scales", "data"),
+    Input("wb-shared", "checked"),
+    Input({"type": "kept", "slot": ALL}, "data"),
+    prevent_initial_call=True,
+)
+
+
 @callback(
     Output({"type": "overlay", "slot": ALL}, "src"),
     Output({"type": "legend", "slot": ALL}, "children"),
-    Input("wb-shared", "checked"),
-    Input({"type": "kept", "slot": ALL}, "data"),
+    Input("wb-scales", "data"),
     State({"type": "overlay", "slot": ALL}, "id"),
     prevent_initial_call=True,
 )
-async def rescale(shared: bool, kept: list[Any], overlays: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
+async def rescale(scales: dict[str, Any], overlays: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     """All maps on one scale, or each on its own."""
-    return parts.rescaled(kept, [o["slot"] for o in overlays], shared)
+    return parts.rescaled(scales["kept"], [o["slot"] for o in overlays], scales["shared"])
 
 
 clientside_callback(ClientsideFunction("workbench", "opacity"), Input("wb-opacity", "value"))
