@@ -9,7 +9,7 @@ import dash
 from fastapi import FastAPI
 
 from fanlight.client import AsyncClient
-from fanlight_ui import errors, session, shell, theme
+from fanlight_ui import errors, session, shell, table, theme
 
 HERE = Path(__file__).parent
 
@@ -70,6 +70,7 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
     app.layout = shell.layout
     shell.register(app)
     _set_up(app)
+    table.defer(app)
     return app
 
 

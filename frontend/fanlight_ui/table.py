@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dash
 import dash_ag_grid as dag
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -11,6 +12,7 @@ from dash.development.base_component import Component
 from fanlight.client import calls
 from fanlight.drawing.number import percent
 from fanlight.drawing.trust import score
+from fanlight.errors import BadRequest
 from fanlight.wire import Explanation, Trust
 from fanlight_ui import cards, session
 from fanlight_ui.query import Query
@@ -30,22 +32,43 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 
 
+_scripts: list[str] = []
+
+
+def defer(app: dash.Dash) -> None:
+    """Leaves the grid's code, the heaviest of all, out of the pages; `assets/table.js` loads it where a table is shown."""
+    code = dag._js_dist[0]
+    code.pop("dynamic", None)
+    _scripts[:] = [d["url"] for d in app.get_dist(["dash_ag_grid"]) if d["type"] == "_js_dist"]
+    code["dynamic"] = True
+
+
 def table(query: Query) -> Component:
+    """The place of the table. Its grid comes once its code is there: input `grid-ready`."""
     return html.Div(
         [
             dcc.Store(id="query", data=dict(query.given)),
             dcc.Store(id="cursors", data={}),
-            dag.AgGrid(
-                id="explanations",
-                columnDefs=COLUMNS,
-                rowModelType="infinite",
-                defaultColDef={"sortable": False, "resizable": True, "suppressHeaderMenuButton": True},
-                # One request at a time, because the cursor of a block is known once the block before it is there.
-                dashGridOptions={"cacheBlockSize": BLOCK, "maxConcurrentDatasourceRequests": 1, "rowHeight": 40},
-                className="ag-theme-quartz records",
-                style={"height": "calc(100vh - 180px)", "minHeight": "320px"},
+            dcc.Store(id="grid-ready"),
+            html.Div(
+                html.P("The table is being loaded.", className="quiet"),
+                id="table",
+                **{"data-scripts": " ".join(_scripts)},
             ),
         ]
+    )
+
+
+def grid() -> Component:
+    return dag.AgGrid(
+        id="explanations",
+        columnDefs=COLUMNS,
+        rowModelType="infinite",
+        defaultColDef={"sortable": False, "resizable": True, "suppressHeaderMenuButton": True},
+        # One request at a time, because the cursor of a block is known once the block before it is there.
+        dashGridOptions={"cacheBlockSize": BLOCK, "maxConcurrentDatasourceRequests": 1, "rowHeight": 40},
+        className="ag-theme-quartz records",
+        style={"height": "calc(100vh - 180px)", "minHeight": "320px"},
     )
 
 
@@ -60,6 +83,8 @@ async def block(
         cursors: first row of a block -> its cursor, for the blocks that were reached.
     """
     start, limit = int(request["startRow"]), int(request["endRow"]) - int(request["startRow"])
+    if start and str(start) not in cursors:
+        raise BadRequest("The rows of the table are reached in order.", given=start, allowed=[int(c) for c in cursors])
     page = await session.ask(calls.explanations(**query.asked(limit, cursors.get(str(start)))))
     end = start + len(page.items)
     known = {**cursors, str(end): page.next_cursor} if page.next_cursor else cursors

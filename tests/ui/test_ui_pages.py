@@ -15,6 +15,7 @@ from test_ui_frame import words
 from conftest import build
 from fanlight import wire
 from fanlight.client import AsyncClient
+from fanlight.errors import BadRequest
 from fanlight_ui import cards, examples, filters, session, table
 from fanlight_ui.query import Query
 
@@ -122,6 +123,11 @@ def test_the_table_can_ask_for_an_earlier_block_again(store: fake_api.Store) -> 
     first, _ = asyncio.run(table.block({"startRow": 60, "endRow": 120}, Query.of({}), cursors))
     again, _ = asyncio.run(table.block({"startRow": 60, "endRow": 120}, Query.of({}), cursors))
     assert first == again and first["rowCount"] is None
+
+
+def test_a_block_out_of_order_is_refused(store: fake_api.Store) -> None:
+    with pytest.raises(BadRequest):
+        asyncio.run(table.block({"startRow": 120, "endRow": 180}, Query.of({}), {"60": "60"}))
 
 
 def test_a_row_says_where_a_map_is_not_above_the_floor() -> None:

@@ -12,10 +12,10 @@ from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
 from fanlight.wire import Explanation, Page
-from fanlight_ui import errors, examples, filters, session
-from fanlight_ui.cards import card_id, grid, inside
+from fanlight_ui import cards, errors, examples, filters, session
+from fanlight_ui.cards import card_id, inside
 from fanlight_ui.query import Query
-from fanlight_ui.table import block, table
+from fanlight_ui.table import block, grid, table
 
 dash.register_page(__name__, path="/", title="Gallery · Fanlight", order=0)
 
@@ -35,7 +35,7 @@ async def layout(**address: Any) -> Component:
         content = table(query)
     else:
         shown = dcc.Store(id="shown", data=[e.id for e in found.items])
-        content = html.Div([shown, grid(found.items), filters.pager(query, found)])
+        content = html.Div([shown, cards.grid(found.items), filters.pager(query, found)])
     main = html.Main([filters.head(query, found, facets, system.explanations), content])
     return html.Div([filters.panel(query, facets), main], className="page gallery")
 
@@ -68,6 +68,13 @@ async def renew_card(event: dict[str, Any] | None, shown: list[str]) -> list[str
         raise PreventUpdate
     set_props(card_id(id), {"children": inside(await session.ask(calls.explanation(id)))})
     return shown
+
+
+@dash.callback(Output("table", "children"), Input("grid-ready", "data"), prevent_initial_call=True)
+async def show_grid(ready: bool | None) -> Component:
+    if not ready:
+        raise PreventUpdate
+    return grid()
 
 
 @dash.callback(
