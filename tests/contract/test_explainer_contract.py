@@ -130,6 +130,18 @@ def test_an_item_alone_equals_the_item_in_a_batch(explainer: type[Explainer]):
 
 
 @every
+@pytest.mark.parametrize("chunk", [1, 5])
+def test_the_size_of_a_chunk_changes_nothing_that_matters(explainer: type[Explainer], chunk: int):
+    model = conv_net(side=SIDE)
+    usual, other = (explained(explainer, model, item(model), Context(rows)) for rows in (8, chunk))
+    for mine, theirs in zip(usual, other, strict=True):
+        for name, array in mine.arrays.items():
+            np.testing.assert_allclose(
+                theirs.arrays[name], array, rtol=0, atol=1e-4 * np.abs(array).max(), err_msg=name
+            )
+
+
+@every
 def test_the_model_is_left_as_it_was(explainer: type[Explainer]):
     model = conv_net(side=SIDE)
     before = {k: v.clone() for k, v in model.net.state_dict().items()}

@@ -154,11 +154,11 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
             )
         if value.is_floating_point() and not value.isfinite().all():
             raise BadBundle(f"The tensor {key} of “{folder.name}” holds values that are not finite.")
-    net.load_state_dict(weights, strict=True, assign=True)
+    net.to_empty(device=device).load_state_dict(weights, strict=True)
     try:
         p: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in about.preprocessing.items()}
         return TorchImageClassifier(
-            net.to(device),
+            net,
             classes=about.classes,
             preprocessing=Preprocessing(**p),
             features_at=about.features,

@@ -56,9 +56,9 @@ def run(
     """Measures the first `image-map` among the artifacts (Petsiuk, Das & Saenko, RISE, 2018; on logits, normalised,
     against a floor).
 
-    Relative scores: insertion = AUC - floor's mean, deletion = floor's mean - AUC, faithfulness = the mean of both.
-        Their intervals are
-    95 % prediction intervals: a random order's would cover 0 in 95 % of cases. Curves are (f - f(b)) / |f(x) - f(b)|.
+    Relative scores: insertion = AUC - floor's mean, deletion = floor's mean - AUC, faithfulness = the mean of both. Their
+    intervals are 95 % prediction intervals: a random order's would cover 0 in 95 % of cases. Curves are
+    (f - f(b)) / |f(x) - f(b)|.
     """
     chosen = next((a for a in artifacts if a.kind == "image-map"), None)
     if chosen is None:
@@ -69,7 +69,8 @@ def run(
     if not np.ptp(scores) > 0:
         return unavailable("The map has the same value everywhere, so it puts the patches into no order.", error)
 
-    share = 1 / (1 + ORDERS) if usable(floor) is None else 1.0
+    known = usable(floor)
+    share = 1 / (1 + ORDERS) if known is None else 1.0
     order = descending(scores, np.random.default_rng(item.seed))
     values = yield from _walk(model, item, [order], label, ctx, (0, share))
     f_b, f_x = float(values[0, 0]), float(values[0, -1])
@@ -81,7 +82,6 @@ def run(
             f"{MIN_DIFFERENCE:g}, so there is no difference that a map could explain.",
             error,
         )
-    known = usable(floor)
     if known is None:
         known = yield from _floor(model, item, label, f_b, f_x, ctx, (share, 1.0))
     return _compare(normal(values, f_b, f_x), known, error, f_b, f_x)
@@ -131,8 +131,8 @@ def _walk(
     ctx: Context,
     span: tuple[float, float],
 ) -> Generator[Step, None, Floats]:
-    """The target's value as patches are inserted into the grey picture in each order, and as they are deleted from the whole picture
-    in each order: (2 * orders, STEPS + 1), all insertions first."""
+    """The target's value as patches are inserted into the grey picture in each order, and as they are deleted from the
+    whole picture in each order: (2 * orders, STEPS + 1), all insertions first."""
     import torch
 
     at = torch.from_numpy(label).to(item.x.device, torch.int64)

@@ -26,7 +26,7 @@ class IntegratedGradients(base.Explainer):
     family = "attribution"
     summary = "How much each pixel adds on the way from a baseline picture to this one."
     reading = (
-        "Red pixels raise the explained value compared with the baseline, blue ones lower it. "
+        "Positive pixels raise the explained value compared with the baseline, negative ones lower it. "
         "The values add up to the difference between this picture and the baseline; "
         "the completeness error says how nearly they do."
     )
@@ -85,8 +85,9 @@ def _explain(
 
     reference = maps.baseline(model, item, params.baseline)
     way = item.x - reference
-    ends = yield from evaluate.logits(model, lambda *_: torch.stack([item.x, reference]), 2, ctx, (lo, lo))
-    f_x, f_b = item.target.value(ends).tolist()
+    ends = torch.stack([item.x, reference])
+    logits = yield from evaluate.logits(model, lambda a, b: ends[a:b], 2, ctx, (lo, lo))
+    f_x, f_b = item.target.value(logits).tolist()
     rules = schedule(params.steps, params.tolerance)
     for rule, nodes in enumerate(rules):
         at, weights = np.polynomial.legendre.leggauss(nodes)  # on -1..1

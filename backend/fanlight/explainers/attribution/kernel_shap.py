@@ -31,7 +31,7 @@ class KernelSHAP(base.Explainer):
     family = "attribution"
     summary = "The answer shared fairly among squares of the picture, estimated by hiding many of them at once."
     reading = (
-        "Red squares raise the explained value, blue ones lower it, each averaged over many combinations of the other"
+        "Positive squares raise the explained value, negative ones lower it, each averaged over many combinations of the other"
         " squares. "
         "The values add up exactly to the difference between this picture and the baseline. "
         "Another class of the same picture costs nothing more."

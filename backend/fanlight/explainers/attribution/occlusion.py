@@ -25,8 +25,8 @@ class Occlusion(base.Explainer):
     family = "attribution"
     summary = "What the answer loses when a square of the picture is hidden."
     reading = (
-        "Red areas are those whose hiding lowers the explained value: the model relies on them. "
-        "Hiding a blue area raises it. The value is the mean drop in logits over all windows that cover the pixel."
+        "Positive areas are those whose hiding lowers the explained value: the model relies on them. "
+        "Hiding a negative area raises it. The value is the mean drop in logits over all windows that cover the pixel."
     )
     misleads = (
         "A hidden square is itself something the model has never seen, and may look like an object to it. "
