@@ -134,11 +134,8 @@ def browser(datasets: Sequence[wire.Dataset], shelf: str | None, samples: wire.P
         ],
         className="row",
     )
-    if not datasets:
-        return own
-    return html.Div(
+    shelves = html.Div(
         [
-            own,
             html.Div(
                 [
                     dmc.Select(
@@ -168,8 +165,10 @@ def browser(datasets: Sequence[wire.Dataset], shelf: str | None, samples: wire.P
             ),
             html.Button("More samples", id="wb-more", className="plain", hidden=not (samples and samples.next_cursor)),
             dcc.Store(id="wb-cursor", data=samples.next_cursor if samples else None),
-        ]
+        ],
+        hidden=not datasets,
     )
+    return html.Div([own, shelves])
 
 
 def thumbnails(samples: Sequence[wire.Sample]) -> list[Component]:

@@ -27,13 +27,28 @@ def pages() -> Pages:
     return Pages(made, {})
 
 
+def below(app: Any, prefix: str) -> Any:
+    """`app` as behind a proxy that takes the prefix off; what is outside of it is not found."""
+
+    async def proxied(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            inside = scope["path"].startswith(prefix + "/")
+            path = scope["path"].removeprefix(prefix) if inside else "/outside-of-the-prefix.png"
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        await app(scope, receive, send)
+
+    return proxied if prefix else app
+
+
 @pytest.fixture
-def live() -> Iterator[Live]:
+def live(request: pytest.FixtureRequest) -> Iterator[Live]:
+    """The pages on a loopback port; parametrised indirectly, below that path prefix."""
+    prefix = getattr(request, "param", "")
     made, loops = WireServer(), []
-    create_pages(made.app, client=AsyncClient(transport=httpx.ASGITransport(made.app)))
+    create_pages(made.app, client=AsyncClient(transport=httpx.ASGITransport(made.app)), prefix=prefix)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(made.app, log_level="warning", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(below(made.app, prefix), log_level="warning", timeout_graceful_shutdown=1))
 
     async def serve() -> None:
         loops.append(asyncio.get_running_loop())
@@ -46,7 +61,7 @@ def live() -> Iterator[Live]:
         if time.monotonic() > end:
             raise RuntimeError("the test server did not start")
         time.sleep(0.02)
-    yield Live(f"http://127.0.0.1:{listening.getsockname()[1]}", made, loops)
+    yield Live(f"http://127.0.0.1:{listening.getsockname()[1]}{prefix}", made, loops)
     server.should_exit = True
     thread.join(10)
     listening.close()

@@ -106,8 +106,7 @@ def test_from_an_upload_to_maps_side_by_side_and_back_after_a_refresh(page: Any,
     page.wait_for_selector("text=faithfulness +0.52")
     assert "results=" in page.url and "explainers=saliency%2Cocclusion" in page.url
     page.get_by_role("link", name="Occlusion").click()
-    page.wait_for_url("**/e/*")
-    painted(page)
+    page.wait_for_selector("#ex-body .over")
     page.go_back()
     painted(page, 2)
     assert faults(page) == []
@@ -235,6 +234,22 @@ def test_a_record_that_was_deleted_elsewhere_says_so(page: Any, live: Live) -> N
     page.wait_for_selector("text=before it in the queue")
     del live.wire.records[one.id]
     page.wait_for_selector("text=It is not here any more")
+
+
+@pytest.mark.parametrize("live", ["/fanlight"], indirect=True)
+def test_both_pages_work_below_a_path_prefix(page: Any, live: Live) -> None:
+    page.goto(f"{live.url}/explain")
+    page.wait_for_selector("#wb-go")
+    page.set_input_files("#upload-file", {"name": "mine.png", "mimeType": "image/png", "buffer": picture()})
+    page.locator("#wb-go:enabled").click()
+    painted(page)
+    assert page.url.startswith(f"{live.url}/explain?")
+    page.locator(".slot h3 a").first.click()
+    page.wait_for_url(f"{live.url}/e/*")
+    page.wait_for_selector("#ex-body .over")
+    page.locator(".map").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("text=pixel 113, 112")
 
 
 def test_a_failed_record_says_why_and_a_missing_one_that_it_is_not_there(page: Any, live: Live) -> None:

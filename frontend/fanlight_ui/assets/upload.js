@@ -2,7 +2,7 @@
 // store that gets the answer), data-preview (id of the image) and a [data-upload-status]; [data-upload-pick] is a button.
 (() => {
   const zone = () => document.querySelector("[data-upload]");
-  let running = null;
+  let running = null, shown = "";
 
   // Dash has no file input; these two stand outside of what it draws.
   const inputs = Object.fromEntries(["file", "camera"].map((name) => {
@@ -35,19 +35,25 @@
     const { into, preview } = zone().dataset;
     running?.abort();
     const request = (running = new XMLHttpRequest());
-    const shown = URL.createObjectURL(file);
-    if (preview) dash_clientside.set_props(preview, { src: shown });
+    URL.revokeObjectURL(shown);
+    shown = URL.createObjectURL(file);
+    dash_clientside.set_props(preview, { src: shown });
+    dash_clientside.set_props(into, { data: {} }); // shown, but not there yet: nothing can be asked about it
     say(`Sending ${file.name || "the picture"} …`);
     request.upload.onprogress = (e) => {
       if (e.lengthComputable) say(e.loaded < e.total ? `Sending: ${Math.round((100 * e.loaded) / e.total)} %` : "Reading the picture …");
     };
+    const refused = () => {
+      say(sentence(request), true);
+      dash_clientside.set_props(into, { data: null });
+    };
     request.onload = () => {
-      if (request.status >= 400) return say(sentence(request), true);
+      if (request.status >= 400) return refused();
       const input = JSON.parse(request.responseText);
       say("");
-      dash_clientside.set_props(into, { data: { ...input, shown } });
+      dash_clientside.set_props(into, { data: input });
     };
-    request.onerror = () => say(sentence(request), true);
+    request.onerror = refused;
     const body = new FormData();
     body.append("file", file, file.name || "pasted.png");
     request.open("POST", window.fanlight.prefix + "/api/v1/inputs");

@@ -17,15 +17,15 @@
       },
 
       show_input(input, methods) {
-        const about = input ? [input.name, `${input.width} × ${input.height} px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
-        return [!input, !!input, about, !input || !methods?.length];
+        const about = input?.id ? [input.name, `${input.width} × ${input.height} px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
+        return [!input, !!input, about, !input?.id || !methods?.length];
       },
 
       limit(methods) {
         return methods.length > MOST ? methods.slice(-MOST) : none();
       },
 
-      address(model, input, methods, target, minus, seed, values, flags, kept, ids, flagIds, before, defaults) {
+      address(model, input, methods, target, minus, seed, dataset, values, flags, kept, ids, flagIds, defaults) {
         const params = {};
         const set = (id, value) => {
           const usual = (defaults ?? {})[id.scope]?.[id.name];
@@ -43,6 +43,7 @@
         const put = (name, value) => { if (value !== null && value !== undefined && value !== "") query.set(name, value); };
         put("model", choice.model);
         put("input", choice.input);
+        put("dataset", dataset);
         put("explainers", choice.explainers.join(","));
         put("target", choice.target);
         put("minus", choice.minus);

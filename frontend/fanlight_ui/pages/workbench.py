@@ -43,7 +43,7 @@ async def layout(**query: str) -> Component:
     name = choice.model or (models[0].id if models else None)
     model = await ask(calls.model(name)) if name else None
     chosen = await ask(calls.input(choice.input)) if choice.input else None
-    found = [await _panel(id, slot) for slot, id in enumerate(choice.results)]
+    found = await asyncio.gather(*(_panel(id, slot) for slot, id in enumerate(choice.results)))
     shelf = next((d.id for d in datasets if d.id == choice.dataset), datasets[0].id if datasets else None)
     samples = await ask(calls.samples(shelf, limit=parts.STRIP)) if shelf else None
     return parts.page(parts.Facts(choice, models, model, infos, datasets, shelf, samples, chosen, found))
@@ -98,12 +98,12 @@ clientside_callback(
     Input("wb-target", "value"),
     Input("wb-minus", "value"),
     Input("wb-seed", "value"),
+    Input("wb-dataset", "value"),
     Input({"type": "param", "scope": ALL, "name": ALL}, "value"),
     Input({"type": "flag", "scope": ALL, "name": ALL}, "checked"),
     Input({"type": "kept", "slot": ALL}, "data"),
     State({"type": "param", "scope": ALL, "name": ALL}, "id"),
     State({"type": "flag", "scope": ALL, "name": ALL}, "id"),
-    State("wb-choice", "data"),
     State("wb-defaults", "data"),
 )
 
