@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     memory_mb: int = Field(
         4096, ge=256, description="Budget in MiB for resident models and reusable intermediates of the compute worker."
     )
+    default_model: bool = Field(True, description="Register the model that comes with the installation, EfficientNet-Lite0.")
     models: str = Field("", description="Comma-separated models to register: bundle folders or Python files.")
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")

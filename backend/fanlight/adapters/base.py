@@ -51,6 +51,10 @@ class ImageClassifier(Protocol):
         """(h, w, 3) uint8 RGB -> (3, H, W) float32 in model space, on the model's device."""
         ...
 
+    def pixels(self, image: Pixels) -> Pixels:
+        """(h, w, 3) uint8 RGB -> (H, W, 3) uint8: exactly what `prepare` normalises."""
+        ...
+
     def colour(self, rgb: tuple[float, float, float]) -> Tensor:
         """A colour (0..255 per channel) in model space, (3, 1, 1)."""
         ...

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -29,6 +30,7 @@ PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login")
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 2 * 2**20  # bytes of any request but an upload
 UPLOADS = ("/api/v1/inputs",)
+LOGIN = (Path(__file__).parent / "login.html").read_text("utf-8")
 LOCAL = ("127.0.0.1", "localhost", "[::1]", "::1", "testserver")
 
 
@@ -258,9 +260,8 @@ async def _form(receive: Receive) -> dict[str, list[str]]:
 
 def _refusal(error: FanlightError, headers: Mapping[str, str], prefix: str) -> tuple[int, dict[str, str], bytes]:
     if "text/html" in headers.get("accept", "") and error.status == 401:
-        page = LOGIN.format(
-            message=escape(error.message), hint=escape(error.hint or ""), action=escape(prefix + "/login", quote=True)
-        )
+        words = {"message": error.message, "hint": error.hint or "", "action": prefix + "/login"}
+        page = LOGIN.format(**{k: escape(v, quote=True) for k, v in words.items()})
         style = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
         return (
             401,
@@ -286,17 +287,3 @@ def visitor(scope: Mapping[str, Any]) -> Visitor:
     if found is None:
         raise Unauthorized("This server needs its access token.", code="no_token")
     return found
-
-
-LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><title>Fanlight</title><style>
-:root{{color-scheme:light dark;--paper:#FBFBF9;--card:#fff;--ink:#1B1D21;--ink2:#5C626D;--line:#E4E4DF;--accent:#0B7A75;--on:#fff}}
-@media(prefers-color-scheme:dark){{:root{{--paper:#14161A;--card:#1C1F25;--ink:#ECEDEF;--ink2:#9BA1AC;--line:#2C3038;--accent:#4FC3BC;--on:#14161A}}}}
-body{{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);font:15px/22px system-ui,sans-serif}}
-main{{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:24px;max-width:22rem;margin:16px}}
-h1{{font-size:20px;margin:0 0 8px}}p{{margin:0 0 12px;color:var(--ink2)}}label{{display:block;margin-bottom:4px}}
-input{{font:inherit;width:100%;box-sizing:border-box;padding:8px;border:1px solid var(--ink2);border-radius:6px;background:var(--paper);color:var(--ink)}}
-button{{font:inherit;font-weight:600;margin-top:12px;padding:8px 16px;border:0;border-radius:6px;background:var(--accent);color:var(--on)}}
-:focus-visible{{outline:2px solid var(--accent);outline-offset:2px}}</style></head><body><main><h1>Fanlight</h1>
-<p role="status">{message} {hint}</p><form method="post" action="{action}"><label for="token">Access token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus><button>Open</button></form></main></body></html>"""

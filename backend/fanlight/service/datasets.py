@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select
 
 from fanlight import wire
 from fanlight.artifact import canonical, digest
-from fanlight.errors import FanlightError, InvalidField, unknown
+from fanlight.errors import BadRequest, InvalidField, unknown
 from fanlight.service import inputs
 from fanlight.service.context import SYSTEM, Context, Visitor
 from fanlight.settings import Settings
@@ -90,7 +90,7 @@ def register(context: Context, source: Source, progress: Callable[[int, int], No
     for n, (name, label, path) in enumerate(source.files):
         try:
             items.append((name, label, inputs.upload(context, SYSTEM, name, path.read_bytes()).id))
-        except (FanlightError, OSError) as e:
+        except (BadRequest, OSError) as e:
             unreadable += 1
             log.warning("sample skipped", dataset=source.id, file=path.name, problem=str(e))
         if progress is not None:

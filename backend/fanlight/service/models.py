@@ -64,6 +64,8 @@ class Models:
 
     async def _installed(self) -> list[Path]:
         """Bundles of the environment; without the default one it is converted into the data folder first, in a process of its own."""
+        if not self._context.settings.default_model:
+            return []
         found = bundles.installed()
         own = self._context.settings.data_dir / "models"
         if not any(p.name == bundles.DEFAULT for p in found) and not (own / bundles.DEFAULT / "bundle.toml").exists():

@@ -78,7 +78,10 @@ def frozen(context: Context, conn: Connection, row: Row[Any]) -> dict[str, Any]:
     record = explanation_wire(context, row)
     explainers = registry(context.explainers)
     method = explainers.get(row.explainer)
-    words = {"reading": method.reading, "misleads": method.misleads, "paper": {"citation": method.paper.citation, "link": method.paper.link}} if method else {}
+    words: dict[str, Any] = {}
+    if method is not None:
+        paper = {"citation": method.paper.citation, "link": method.paper.link}
+        words = {"reading": method.reading, "misleads": method.misleads, "paper": paper}
     source = conn.execute(
         select(input_.c.blob).where(input_.c.workspace == row.workspace, input_.c.id == row.input)
     ).scalar()
