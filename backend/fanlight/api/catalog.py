@@ -25,7 +25,7 @@ def models(context: Services, _: Who) -> list[wire.Model]:
 
 @router.get("/models/{id}")
 def model(id: str, context: Services, _: Who) -> wire.Model:
-    return context.models.wire(id)
+    return context.models.shown(id)
 
 
 @router.get("/explainers")

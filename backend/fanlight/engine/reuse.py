@@ -14,7 +14,7 @@ def size_of(value: Any) -> int:
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if hasattr(value, "parameters"):
-        return sum(p.nbytes for p in value.parameters()) + sum(b.nbytes for b in value.buffers())
+        return int(sum(p.nbytes for p in value.parameters()) + sum(b.nbytes for b in value.buffers()))
     if isinstance(value, (list, tuple)):
         return sum(map(size_of, value))
     if isinstance(value, dict):
@@ -58,7 +58,7 @@ class Reuse:
         if found is None:
             found = make()
             self.put(key, found)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def drop(self, key: Hashable) -> None:
         found = self._kept.pop(key, None)

@@ -59,7 +59,7 @@ def submit(
             f"{explainer.title} is not available for {model['name']}. {fits.reason}",
             code="not_available",
             given=request.explainer,
-            allowed=[a.name for a in context.models.wire(request.model, classes=False).explainers if a.available],
+            allowed=[a.name for a in context.models.shown(request.model, classes=False).explainers if a.available],
         )
     params = _params(explainer, request.params)
     target = context.models.target(request.model, request.target)

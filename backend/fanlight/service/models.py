@@ -105,9 +105,9 @@ class Models:
         return str(self._known[name]["name"]) if name in self._known else name
 
     def listed(self) -> list[wire.Model]:
-        return [self.wire(m, classes=False) for m in self._known]
+        return [self.shown(m, classes=False) for m in self._known]
 
-    def wire(self, name: str, *, classes: bool = True) -> wire.Model:
+    def shown(self, name: str, *, classes: bool = True) -> wire.Model:
         m = self.find(name)
         return wire.Model(
             id=m["id"],

@@ -131,6 +131,17 @@ def _facets(context: Context, conn: Connection, visitor: Visitor, query: Query) 
     """Counts per value of each dimension, under all the other filters."""
     found: dict[str, list[wire.Facet]] = {}
     titles = {n: x.title for n, x in registry(context.explainers).items()}
+
+    def label(dimension: str, value: str) -> str:
+        match dimension:
+            case "explainer":
+                return titles.get(value, value)
+            case "model":
+                return context.models.name_of(value)
+            case "trust":
+                return TRUST_WORDS.get(value, value)
+        return value
+
     for name, column in COLUMNS.items():
         where = _where(visitor, query, without=name)
         inner = select(column.label("value")).where(*where, column.is_not(None)).limit(EXACT).subquery()
@@ -140,12 +151,7 @@ def _facets(context: Context, conn: Connection, visitor: Visitor, query: Query) 
             .order_by(func.count().desc(), inner.c.value)
             .limit(FACETS)
         )
-        label = {
-            "explainer": lambda v: titles.get(v, v),
-            "model": context.models.name_of,
-            "trust": lambda v: TRUST_WORDS.get(v, v),
-        }.get(name, str)
-        found[name] = [wire.Facet(value=str(r.value), label=str(label(r.value)), count=r.n) for r in rows]
+        found[name] = [wire.Facet(value=str(r.value), label=label(name, str(r.value)), count=r.n) for r in rows]
     inside = select(e.id).where(*_where(visitor, query, without="tag")).limit(EXACT)
     rows = conn.execute(
         select(tag.c.tag, func.count().label("n"))
