@@ -12,6 +12,7 @@ from fanlight.client import AsyncClient
 from fanlight_ui import errors, session, shell, table, theme
 
 HERE = Path(__file__).parent
+DESCRIPTION = "A workbench for explanations of neural networks"
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -72,9 +73,6 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
     _set_up(app)
     table.defer(app)
     return app
-
-
-DESCRIPTION = "A workbench for explanations of neural networks"
 
 
 def _set_up(app: dash.Dash) -> None:

@@ -43,7 +43,7 @@ def group(query: Query, name: str, facets: Sequence[Facet], title: str | None = 
     rest = (
         [html.Details([html.Summary("more …"), html.Ul(items[SHOWN:])], className="more")] if len(items) > SHOWN else []
     )
-    return html.Section([html.H2(title or FILTERS[name]), html.Ul(items[:SHOWN]), *rest], className=name)
+    return html.Section([html.H2(title or FILTERS[name]), html.Ul(items[:SHOWN]), *rest], className=f"by-{name}")
 
 
 def item(query: Query, name: str, facet: Facet, chosen: bool) -> Component:

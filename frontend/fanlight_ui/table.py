@@ -21,14 +21,14 @@ from fanlight_ui.views.numbers import when
 BLOCK = 60
 
 COLUMNS: list[dict[str, Any]] = [
-    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 160, "flex": 2},
+    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 150, "flex": 2},
     {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 112},
-    {"field": "method", "headerName": "Method", "minWidth": 172, "flex": 1},
-    {"field": "model", "headerName": "Model", "minWidth": 168, "flex": 1},
-    {"field": "faithfulness", "headerName": "Faithfulness", "width": 164},
-    {"field": "outcome", "headerName": "Outcome", "width": 98},
-    {"field": "stored", "headerName": "Stored", "width": 202},
-    {"field": "input", "headerName": "Input", "minWidth": 130, "flex": 1},
+    {"field": "method", "headerName": "Method", "minWidth": 176, "flex": 1},
+    {"field": "model", "headerName": "Model", "minWidth": 156, "flex": 1},
+    {"field": "faithfulness", "headerName": "Faithfulness", "width": 180},
+    {"field": "outcome", "headerName": "Outcome", "width": 96},
+    {"field": "stored", "headerName": "Stored", "width": 198},
+    {"field": "input", "headerName": "Input", "minWidth": 120, "flex": 1},
 ]
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 PAGES = {
     "gallery": "",
     "table": "?view=table",
-    "filtered": "?family=attribution&outcome=right&q=coffee",
+    "filtered": "?family=attribution&outcome=right&q=rocket",
     "nothing": "?q=zzz",
     "models": "models",
     "model": "models/efficientnet-lite0",
@@ -78,7 +78,7 @@ class Tab:
 def test_a_page_is_painted_without_faults(browser: Any, shared_site: Site, name: str, screen: str) -> None:
     with Tab(browser, shared_site, screen) as tab:
         page = tab.open(PAGES[name])
-        page.wait_for_function("document.querySelectorAll('h1, .notice').length > 0")
+        page.wait_for_selector("h1, .notice")
         page.wait_for_timeout(300)
         OUT.mkdir(exist_ok=True)
         page.screenshot(path=OUT / f"{name}-{screen}.png")
@@ -151,6 +151,20 @@ def test_the_table_loads_as_one_scrolls_and_opens_a_record(browser: Any, shared_
         assert tab.strangers() == []
 
 
+def test_a_filter_changes_the_rows_of_the_table(browser: Any, shared_site: Site) -> None:
+    with Tab(browser, shared_site) as tab:
+        page = tab.open("?view=table")
+        page.wait_for_selector(".ag-cell >> text=tabby")
+        page.click(".filters >> text=shortcut")
+        page.wait_for_selector(".chip >> text=shortcut")
+        page.wait_for_selector("[row-index='0'] .ag-cell >> text=missile")
+        page.wait_for_selector("[row-index='18'] .ag-cell", state="attached")
+        assert page.locator("[row-index='19']").count() == 0
+        page.go_back()
+        page.wait_for_selector("[row-index='0'] .ag-cell >> text=tabby")
+        assert tab.wrong == []
+
+
 def test_order_is_chosen_in_a_menu_by_keyboard(browser: Any, shared_site: Site) -> None:
     with Tab(browser, shared_site) as tab:
         page = tab.open()
@@ -202,7 +216,7 @@ def test_the_current_page_is_marked_and_announced(browser: Any, shared_site: Sit
         page.wait_for_selector("a.nav[aria-current=page] >> text=Models")
         page.click("a.nav >> text=Jobs")
         page.wait_for_selector("a.nav[aria-current=page] >> text=Jobs")
-        page.wait_for_function("document.getElementById('live').textContent.includes('Jobs')")
+        page.wait_for_selector("#live >> text=Jobs", state="attached")
 
 
 def test_light_and_dark_are_remembered(browser: Any, shared_site: Site) -> None:

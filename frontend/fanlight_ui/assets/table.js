@@ -12,15 +12,16 @@
     return loaded.get(url);
   }
   new MutationObserver(async () => {
-    const place = document.querySelector("#table[data-scripts]:not([data-asked])");
-    if (!place) return;
-    place.dataset.asked = "true";
+    // The words that hold the place go when the grid comes; another list brings new ones.
+    const words = document.querySelector("#table[data-scripts] > p:not([data-asked])");
+    if (!words) return;
+    words.dataset.asked = "true";
     try {
-      for (const url of place.dataset.scripts.split(" ")) await load(url);
+      for (const url of words.parentElement.dataset.scripts.split(" ")) await load(url);
       dash_clientside.set_props("grid-ready", { data: true });
     } catch {
       loaded.clear();
-      place.textContent = "The table could not be loaded. Reload the page, or show the list as cards.";
+      words.textContent = "The table could not be loaded. Reload the page, or show the list as cards.";
     }
   }).observe(document.documentElement, { childList: true, subtree: true });
 })();

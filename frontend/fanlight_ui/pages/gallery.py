@@ -87,4 +87,4 @@ async def show_grid(ready: bool | None) -> Component:
 async def rows(request: dict[str, Any] | None, given: dict[str, str], cursors: dict[str, str]) -> tuple[Any, Any]:
     if request is None:
         raise PreventUpdate
-    return await block(request, Query(given), cursors)
+    return await block(request, Query.of(given), cursors)
