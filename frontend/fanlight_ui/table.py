@@ -21,9 +21,9 @@ from fanlight_ui.views.numbers import when
 BLOCK = 60
 
 COLUMNS: list[dict[str, Any]] = [
-    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 150, "flex": 2},
+    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 136, "flex": 1},
     {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 112},
-    {"field": "method", "headerName": "Method", "minWidth": 176, "flex": 1},
+    {"field": "method", "headerName": "Method", "minWidth": 190, "flex": 1},
     {"field": "model", "headerName": "Model", "minWidth": 156, "flex": 1},
     {"field": "faithfulness", "headerName": "Faithfulness", "width": 180},
     {"field": "outcome", "headerName": "Outcome", "width": 96},

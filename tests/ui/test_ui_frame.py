@@ -15,8 +15,8 @@ import fake_api
 import httpx
 import pytest
 from dash.development.base_component import Component
+from ui_support import build
 
-from conftest import build
 from fanlight.errors import NotFound
 from fanlight_ui import errors, session, theme
 from fanlight_ui.compression import Compression

@@ -11,8 +11,8 @@ import fake_api
 import httpx
 import pytest
 from test_ui_frame import words
+from ui_support import build
 
-from conftest import build
 from fanlight import wire
 from fanlight.client import AsyncClient
 from fanlight.errors import BadRequest
