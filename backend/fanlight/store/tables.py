@@ -192,6 +192,7 @@ job = Table(
     Column("cost", Integer, nullable=False),
     Column("state", String(16), nullable=False),
     Column("attempt", Integer, nullable=False),
+    Column("crashes", Integer, nullable=False, server_default="0"),
     Column("owner", String(64)),
     Column("lease_until", Micros),
     Column("deadline", Micros),
@@ -283,14 +284,4 @@ counter = Table(
     Column("workspace", String(64), primary_key=True),
     Column("name", String(64), primary_key=True),
     Column("value", BigInteger, nullable=False),
-)
-
-idempotency = Table(
-    "idempotency",
-    metadata,
-    Column("principal", String(64), primary_key=True),
-    Column("key", String(128), primary_key=True),
-    Column("body", String(64), nullable=False),
-    Column("answer", Json, nullable=False),
-    Column("created", Micros, nullable=False),
 )

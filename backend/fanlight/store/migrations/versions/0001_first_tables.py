@@ -126,15 +126,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("workspace", "key", name=op.f("pk_floor")),
     )
     op.create_table(
-        "idempotency",
-        sa.Column("principal", sa.String(length=64), nullable=False),
-        sa.Column("key", sa.String(length=128), nullable=False),
-        sa.Column("body", sa.String(length=64), nullable=False),
-        sa.Column("answer", Json, nullable=False),
-        sa.Column("created", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("principal", "key", name=op.f("pk_idempotency")),
-    )
-    op.create_table(
         "input",
         sa.Column("workspace", sa.String(length=64), nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -308,7 +299,6 @@ def downgrade() -> None:
     op.drop_table("prediction")
     op.drop_table("model")
     op.drop_table("input")
-    op.drop_table("idempotency")
     op.drop_table("floor")
     with op.batch_alter_table("explanation", schema=None) as batch_op:
         batch_op.drop_index("uq_explanation_key", sqlite_where=sa.text("live"), postgresql_where=sa.text("live"))
