@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dash import dcc, html
@@ -144,15 +144,13 @@ def common(scales: Sequence[Scale | None]) -> list[Scale | None]:
     def kind(s: Scale) -> tuple[str, bool]:
         return (s.unit, s.lo < 0)
 
+    known = [s for s in scales if s is not None]
     shared: dict[tuple[str, bool], Scale] = {}
-    for s in scales:
-        if s is not None:
-            old = shared.get(kind(s), s)
-            shared[kind(s)] = Scale(min(old.lo, s.lo), max(old.hi, s.hi), s.unit)
-    for s in scales:
-        if s is not None and DROWNED * s.reach < shared[kind(s)].reach:
-            shared[kind(s)] = replace(shared[kind(s)], lo=0.0, hi=0.0)
-    return [s if s is None or shared[kind(s)].reach == 0 else shared[kind(s)] for s in scales]
+    for s in known:
+        old = shared.get(kind(s), s)
+        shared[kind(s)] = Scale(min(old.lo, s.lo), max(old.hi, s.hi), s.unit)
+    apart = {kind(s) for s in known if DROWNED * s.reach < shared[kind(s)].reach}
+    return [s if s is None or kind(s) in apart else shared[kind(s)] for s in scales]
 
 
 def kept(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

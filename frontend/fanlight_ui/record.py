@@ -41,12 +41,6 @@ def title(record: wire.Explanation) -> str:
     return record.title or (f"Why “{record.target_name}”?" if record.target_name else record.explainer_title)
 
 
-def target_class(record: wire.Explanation) -> int | None:
-    """The class in question, also where it is explained rather than another."""
-    target = record.target or {}
-    return target.get("class", target.get("minus", [None])[0])
-
-
 def head(record: wire.Explanation) -> Component:
     """Title, where it comes from, and what can be done with it."""
     done = record.state == "succeeded"
@@ -96,7 +90,7 @@ def compare(record: wire.Explanation) -> dict[str, Any]:
         "model": record.model,
         "input": record.input,
         "explainers": record.explainer,
-        "target": target_class(record),
+        "target": prediction.explained(record),
         "minus": minus[1] if minus else None,
         "seed": record.seed or None,
         "results": record.id,
@@ -148,9 +142,8 @@ def subject(known: Known) -> Component:
     record = known.record
     box = base.seen(record)
     marks = [base.hidden(r, box) for r in base.hidden_regions(record.edits)] if box else []
-    before = known.before.prediction if known.before else None
     minus = (record.target or {}).get("minus")
-    parts: list[Component] = [prediction.bars(record.prediction[:5], explained=target_class(record), before=before)]
+    parts: list[Component] = [prediction.of(record, known.before)]
     if known.before is not None:
         parts.append(
             html.P(
@@ -168,7 +161,7 @@ def subject(known: Known) -> Component:
         )
     ]
     if known.classes:
-        chosen = target_class(record)
+        chosen = prediction.explained(record)
         near = [str(p.index) for p in record.prediction if p.index != chosen]
         ordered = sorted(
             (c for c in known.classes if c["value"] != str(chosen)),

@@ -302,7 +302,6 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
 
 def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequence[Panel]) -> Component:
     shown = base.picture(chosen.id, base.seen(first) if first else None) if chosen else ""
-    explained = (first.target or {}).get("class", (first.target or {}).get("minus", [None])[0]) if first else None
     subject = html.Div(
         [
             html.Div(
@@ -325,7 +324,7 @@ def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequ
             ),
             html.P(id="wb-about", className="quiet about-input"),
             html.P("", className="quiet upload-status", role="status", **{"data-upload-status": "1"}),
-            html.Div(prediction.bars(first.prediction[:5], explained=explained) if first else None, id="wb-prediction"),
+            html.Div(prediction.of(first) if first else None, id="wb-prediction"),
         ],
         className="card subject-card",
         **{"data-upload": "1", "data-into": "wb-input", "data-preview": "wb-picture"},
@@ -333,7 +332,7 @@ def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequ
     slots = [slot(i, found[i] if i < len(found) else None) for i in range(MOST)]
     tools = html.Div(
         [
-            dmc.Switch(id="wb-shared", label="one scale", checked=True, size="sm"),
+            dmc.Switch(id="wb-shared", label="one scale per unit", checked=True, size="sm"),
             html.Label("opacity", htmlFor="wb-opacity"),
             dmc.Slider(
                 id="wb-opacity",

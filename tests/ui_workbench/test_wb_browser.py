@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from wb_support import Live
-from wire_server import SIDE, waves
+from wire_methods import SIDE, waves
 
 from fanlight import wire
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import dash_mantine_components as dmc
 import pytest
 from pydantic import BaseModel, Field
-from wire_server import INFOS
+from wire_methods import INFOS
 
 from fanlight_ui import controls
 

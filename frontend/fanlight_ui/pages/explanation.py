@@ -101,7 +101,7 @@ async def _body(known: record.Known) -> Any:
         return record.body(known)
     if found.state in wire.TERMINAL or found.job is None:
         return html.Div(panels.ended(found), className="card")
-    predicted = html.Div(prediction.bars(found.prediction[:5], explained=record.target_class(found)), className="pad")
+    predicted = html.Div(prediction.of(found), className="pad")
     shown = html.Img(src=base.picture(found.input), alt=f"The picture {found.input_name}".strip(), className="subject")
     waiting = panels.waiting(await ask(calls.job(found.job)), 0)
     return html.Div(
@@ -188,7 +188,7 @@ async def rather_than(minus: str | None, id: str) -> None:
     """Evidence for this class rather than another: a new explanation, opened at once."""
     found = await ask(calls.explanation(id))
     held = (found.target or {}).get("minus")
-    chosen = record.target_class(found)
+    chosen = prediction.explained(found)
     if chosen is None or minus == (str(held[1]) if held else None):
         return
     target = wire_target(chosen, int(minus) if minus else None)

@@ -245,8 +245,7 @@ async def explain(run: dict[str, Any] | None, id: dict[str, Any]) -> tuple[Any, 
 
 def _tell_prediction(record: wire.Explanation) -> None:
     """Title, prediction and the model's own crop of the picture, from whichever panel is first."""
-    explained = (record.target or {}).get("class", (record.target or {}).get("minus", [None])[0])
-    set_props("wb-prediction", {"children": prediction.bars(record.prediction[:5], explained=explained)})
+    set_props("wb-prediction", {"children": prediction.of(record)})
     set_props("wb-title", {"children": parts.title(record)})
     if box := base.seen(record):
         set_props("wb-picture", {"src": base.picture(record.input, box)})

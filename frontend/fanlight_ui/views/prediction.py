@@ -7,8 +7,22 @@ from collections.abc import Sequence
 from dash import html
 from dash.development.base_component import Component
 
-from fanlight.wire import Prediction
+from fanlight.wire import Explanation, Prediction
 from fanlight_ui.views.numbers import percent
+
+SHOWN = 5
+"""Classes that are shown of a prediction."""
+
+
+def explained(record: Explanation) -> int | None:
+    """The class in question, also where it is explained rather than another; None before it is resolved."""
+    target = record.target or {}
+    return target.get("class", target.get("minus", [None])[0])
+
+
+def of(record: Explanation, before: Explanation | None = None) -> Component:
+    """The prediction of a record; `before`: of the one it changed."""
+    return bars(record.prediction[:SHOWN], explained=explained(record), before=before.prediction if before else None)
 
 
 def bars(
