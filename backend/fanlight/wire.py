@@ -151,10 +151,13 @@ class ExplainerInfo(Wire):
 # --- explanations
 
 
+Index = Annotated[int, Field(strict=True)]
+
+
 class MinusTarget(Request):
     """The difference of two logits: evidence for the first class rather than the second."""
 
-    minus: tuple[int | Label, int | Label]
+    minus: tuple[Index | Label, Index | Label]
 
 
 class ClassTarget(Request):
@@ -163,7 +166,7 @@ class ClassTarget(Request):
     class_: Annotated[int, Field(alias="class", ge=0)]
 
 
-Target = int | Label | MinusTarget | ClassTarget
+Target = Index | Label | MinusTarget | ClassTarget
 
 
 class ExplanationRequest(Request):
@@ -193,6 +196,20 @@ class ArtifactRef(Wire):
     url: str
     unit: str = ""
     meta: dict[str, Any] = {}
+
+
+class ArtifactInfo(Wire):
+    """What a page needs to show an artifact's picture with its words."""
+
+    digest: str
+    name: str
+    kind: str
+    meta: dict[str, Any]
+    arrays: dict[str, dict[str, Any]]
+    """Array name -> {"dtype", "shape"}."""
+    legend: dict[str, Any]
+    sentence: str
+    table: dict[str, list[Any]]
 
 
 class Interval(Wire):

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from sqlalchemy import select
 
+from fanlight import wire
 from fanlight.api.access import IMMUTABLE, Services, Who
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
@@ -59,7 +60,7 @@ def _headers(digest: str) -> dict[str, str]:
     return {"ETag": f'"{digest}"', "Cache-Control": IMMUTABLE}
 
 
-@router.get("/artifacts/{digest}")
+@router.get("/artifacts/{digest}", response_model=wire.ArtifactInfo)
 def describe(digest: str, context: Services, who: Who, request: Request) -> Response:
     """Metadata, scale, sentence and table: what a page needs to show the picture with its words."""
     if (same := _fresh(request, digest)) is not None:

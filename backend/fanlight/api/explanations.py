@@ -132,7 +132,7 @@ def trust(id: str, context: Services, who: Who) -> wire.Trust:
     return read(context, who, id).trust
 
 
-@router.post("/explanations/{id}/trust", responses={202: {"model": wire.Trust}})
+@router.post("/explanations/{id}/trust", responses={202: {"model": wire.Trust}}, response_model=wire.Trust)
 def measure(id: str, context: Services, who: Who, wanted: wire.TrustRequest | None = None) -> JSONResponse:
     """Measures how faithful the map is, against the random floor. 202 while it is computed."""
     unknown_measures = set((wanted.measures if wanted else None) or []) - set(wire.MEASURES)

@@ -46,12 +46,18 @@ async def _invalid(_: Request, error: Exception) -> Response:
     )
 
 
+CODES = {404: "not_found", 405: "wrong_method", 413: "too_large"}
+WORDS = {
+    404: "There is nothing at this address.",
+    405: "This address does not take that method.",
+    400: "The body of the request cannot be read.",
+}
+
+
 async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "There is nothing at this address.", 405: "This address does not take that method."}
     shown = FanlightError(
-        words.get(error.status_code, str(error.detail)),
-        code={404: "not_found", 405: "wrong_method", 413: "too_large"}.get(error.status_code, "bad_request"),
+        WORDS.get(error.status_code, str(error.detail)), code=CODES.get(error.status_code, "bad_request")
     )
     shown.status = error.status_code
     return respond(shown)
