@@ -67,7 +67,7 @@ class calls:
     cancel = staticmethod(lambda id: Call("DELETE", f"/jobs/{id}", _as(wire.Job)))
     trust = staticmethod(lambda id: Call("GET", f"/explanations/{id}/trust", _as(wire.Trust)))
     measure_trust = staticmethod(lambda id: Call("POST", f"/explanations/{id}/trust", _as(wire.Trust), json={}))
-    recompute = staticmethod(lambda id: Call("POST", f"/explanations/{id}/recompute", _outcome))
+    recompute = staticmethod(lambda id: Call("POST", f"/explanations/{id}/recompute", _outcome, params={"wait": 2}))
     shares = staticmethod(lambda: Call("GET", "/shares", _as(list[wire.Share])))
     revoke = staticmethod(lambda id: Call("DELETE", f"/shares/{id}", _as(wire.Share)))
     artifact = staticmethod(
@@ -78,13 +78,13 @@ class calls:
 
     @staticmethod
     def samples(
-        dataset: str, *, cursor: str | None = None, limit: int = 48, q: str | None = None
+        dataset: str, *, cursor: str | None = None, limit: int = 48, q: str | None = None, label: str | None = None
     ) -> Call[wire.Page[wire.Sample]]:
         return Call(
             "GET",
             f"/datasets/{dataset}/samples",
             _as(wire.Page[wire.Sample]),
-            params=_given(cursor=cursor, limit=limit, q=q),
+            params=_given(cursor=cursor, limit=limit, q=q, label=label),
         )
 
     @staticmethod
@@ -122,9 +122,10 @@ class calls:
 
     @staticmethod
     def intervene(
-        explanation: str, edits: list[dict[str, Any]], note: str = ""
+        explanation: str, edits: list[dict[str, Any]], note: str = "", wait: float = 2
     ) -> Call[wire.Explanation | wire.Accepted]:
-        return Call("POST", "/interventions", _outcome, json={"explanation": explanation, "edits": edits, "note": note})
+        body = {"explanation": explanation, "edits": edits, "note": note}
+        return Call("POST", "/interventions", _outcome, params={"wait": wait}, json=body)
 
     @staticmethod
     def live(session: str, explanation: str, edits: list[dict[str, Any]], seq: int) -> Call[wire.LivePanel]:

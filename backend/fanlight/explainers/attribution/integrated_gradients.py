@@ -108,7 +108,7 @@ def _explain(
     return maps.image_map(
         item,
         value,
-        unit="logit",
+        unit="logit per pixel",
         signed=True,
         baseline=params.baseline,
         steps=nodes,

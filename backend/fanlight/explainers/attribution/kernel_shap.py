@@ -192,8 +192,8 @@ def _explain(
         "f_x": f_x,
         "f_baseline": f_b,
     }
-    head = {"unit": "logit", "signed": True, "box": list(item.box), "target": item.target.json()}
+    head = {"unit": "logit per square", "signed": True, "box": list(item.box), "target": item.target.json()}
     arrays = {"label": label, "value": chosen.astype(np.float32), "all": phi.astype(np.float32)}
     regions = Artifact("regions", "region-scores", arrays, {**head, **about})
     picture = torch.from_numpy(arrays["value"][label])
-    return [regions, maps.image_map(item, picture, unit="logit", signed=True, **about)]
+    return [regions, maps.image_map(item, picture, unit="logit per square", signed=True, **about)]

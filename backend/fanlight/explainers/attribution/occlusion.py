@@ -104,7 +104,7 @@ def _explain(
     return maps.image_map(
         item,
         total / cover,
-        unit="logit",
+        unit="logit per window",
         signed=True,
         baseline=params.baseline,
         window=params.window,
