@@ -1,12 +1,14 @@
 """The compute worker as a child process: reads work as JSON lines from its input, writes events as JSON lines to its output.
 
 The main thread owns the device. When the input ends (the server is gone, however it went) the process ends at once: whatever it was doing
-is done again by whoever claims the job next.
+is done again by whoever claims the job next. Signals that ask a whole group of processes to end are the server's to answer.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
 import threading
 import time
@@ -19,9 +21,19 @@ from fanlight.engine.core import Core
 from fanlight.errors import FanlightError
 
 BEAT = 0.5  # seconds between signs of life
+PR_SET_PDEATHSIG = 1
+
+
+def bind_to_parent() -> None:
+    """Ends with the server even where no thread of ours gets to read the end of the input (Linux)."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> None:
+    bind_to_parent()
     # Models and libraries may print: what was the output becomes ours alone, theirs goes to the log.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -40,7 +52,11 @@ def main() -> None:
         send({"broken": f"{type(e).__name__}: {e}"})
         raise
 
-    core = Core(execution, lambda event: send({"event": [event.job, event.kind, event.data]}))
+    core = Core(
+        execution,
+        lambda event: send({"event": [event.job, event.kind, event.data]}),
+        turns=lambda jobs: send({"turn": jobs}),
+    )
 
     def health() -> dict[str, Any]:
         return {

@@ -96,6 +96,8 @@ class Core:
 
     executor: Executor
     emit: Callable[[Event], None]
+    turns: Callable[[Sequence[str]], None] | None = None
+    """Called when other jobs than before, or none, get the device: who is to blame if the process dies now."""
     clock: Callable[[], float] = time.monotonic
     waiting: list[Entry] = field(default_factory=list)
     active: list[Batch] = field(default_factory=list)
@@ -107,6 +109,7 @@ class Core:
     urgent: float = float("-inf")
     """When there was last something to do for somebody who waits."""
     _inbox: queue.SimpleQueue[Callable[[], None] | None] = field(default_factory=queue.SimpleQueue)
+    _turn: Sequence[str] = ()
 
     # --- from any thread
 
@@ -120,11 +123,12 @@ class Core:
         """Loads a model between two steps and says what it is."""
 
         def act() -> None:
+            self._give([])
             try:
                 answer(self.executor.describe(source))
             except FanlightError as e:
                 answer(e)
-            except Exception as e:
+            except (Exception, SystemExit) as e:
                 answer(ComputeFailed(f"The model cannot be loaded: {type(e).__name__}: {e}", code="model_failed"))
 
         self._inbox.put(act)
@@ -185,7 +189,9 @@ class Core:
             return
         if work.priority < TRUST:
             self.urgent = t
-        self.waiting.append(Entry(work, plan, t, None if work.deadline is None else t + work.deadline))
+        # A further attempt may be one after a crash: alone, so that it blames nobody else if it crashes again.
+        limit = BATCH_COST if work.attempt <= 1 else 1
+        self.waiting.append(Entry(work, plan, t, None if work.deadline is None else t + work.deadline, limit))
 
     def _leave(self, job: str) -> None:
         for entry in (*self.waiting, *(e for b in self.active for e in b.entries)):
@@ -202,8 +208,9 @@ class Core:
             self.waiting.remove(entry)
             self._drop(entry)
         for batch in [b for b in self.active if all(e.over for e in b.entries)]:
-            batch.steps.close()
             self.active.remove(batch)
+            with contextlib.suppress(Exception):  # whatever it says while it is closed, nobody waits for it
+                batch.steps.close()
             for entry in batch.entries:
                 self._drop(entry)
 
@@ -260,6 +267,7 @@ class Core:
         return batch
 
     def _advance(self, batch: Batch) -> None:
+        self._give([e.work.job for e in batch.entries])
         begin = self.clock()
         error: BaseException | None = None
         outcomes: list[Outcome] | None = None
@@ -268,7 +276,7 @@ class Core:
             step = next(batch.steps)
         except StopIteration as e:
             outcomes = e.value
-        except Exception as e:
+        except (Exception, SystemExit) as e:  # somebody's code may call sys.exit()
             # Its traceback pins every tensor of the failed step: it goes before anything is tried again.
             error = e.with_traceback(None)
             error.__context__ = error.__cause__ = None
@@ -287,6 +295,11 @@ class Core:
             self.active.remove(batch)
             assert error is not None
             self._recover(batch.entries, error)
+
+    def _give(self, jobs: Sequence[str]) -> None:
+        if self.turns is not None and jobs != self._turn:
+            self._turn = jobs
+            self.turns(jobs)
 
     def _report(self, batch: Batch, step: Progress) -> None:
         batch.done = min(max(step.done, batch.done), 1.0)

@@ -23,7 +23,7 @@ from fanlight.engine.reuse import Reuse
 from fanlight.errors import ComputeFailed, FanlightError
 from fanlight.explainers.base import Item, Run, Target
 from fanlight.explainers.registry import find
-from fanlight.images import apply_edits, crop_resize
+from fanlight.images import apply_edits
 from fanlight.images import load as load_pixels
 from fanlight.quality import trust
 
@@ -188,12 +188,10 @@ class Execution:
                 prepared.append(e)
             if len(works) > 1:
                 yield Progress(0.01, "reading")
+        logits: dict[str, torch.Tensor] = {k: row for k in keys if (row := self.kept.get(("logits", k))) is not None}
         new = {
-            k: p[0]
-            for k, p in zip(keys, prepared, strict=True)
-            if not isinstance(p, FanlightError) and self.kept.get(("logits", k)) is None
+            k: p[0] for k, p in zip(keys, prepared, strict=True) if not isinstance(p, FanlightError) and k not in logits
         }
-        logits: dict[str, torch.Tensor] = {}
         if new:
             with torch.inference_mode():
                 out = model.logits(torch.stack(list(new.values()))).float().cpu()
@@ -204,16 +202,15 @@ class Execution:
                     allowed=[len(new), len(model.classes)],
                     hint="An image classifier returns one logit per class: (B, K).",
                 )
-            logits = dict(zip(new, out, strict=True))
-            for k, row in logits.items():
+            for k, row in zip(new, out, strict=True):
+                logits[k] = row
                 self.kept.put(("logits", k), row)
         items: list[Item | FanlightError] = []
         for work, key, found in zip(works, keys, prepared, strict=True):
             if isinstance(found, FanlightError):
                 items.append(found)
                 continue
-            row = logits.get(key, self.kept.get(("logits", key)))
-            assert row is not None
+            row = logits[key]
             if not torch.isfinite(row).all():
                 items.append(
                     ComputeFailed(
@@ -237,7 +234,7 @@ class Execution:
         pixels = apply_edits(load_pixels(self.blobs.get(work.input)), list(work.edits))
         height, width = pixels.shape[:2]
         box = model.view(width, height)
-        return model.prepare(pixels), np.asarray(crop_resize(pixels, box, model.size)), box
+        return model.prepare(pixels), model.pixels(pixels), box
 
     def _explain(
         self, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context

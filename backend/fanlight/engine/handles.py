@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from fanlight.engine.base import Event
+from fanlight.errors import FanlightError, Unavailable
 
 
 class QueueHandle:
@@ -31,6 +31,11 @@ class QueueHandle:
         self._stop(self.job)
 
 
+def draining() -> Unavailable:
+    """What an engine says that takes no more work."""
+    return Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
+
+
 class Handles:
     """The open handles of an engine, by job."""
 
@@ -52,10 +57,10 @@ class Handles:
             del self._open[event.job]
         handle.put(event)
 
-    def fail_all(self, **error: Any) -> None:
-        """The worker is gone: every open job failed in a way that is worth another attempt."""
+    def fail_all(self, error: Callable[[str], FanlightError]) -> None:
+        """The worker is gone: every open job failed in a way that is worth another attempt. Args: error: of a job."""
         for job in list(self._open):
-            self.put(Event(job, "failed", error))
+            self.put(Event(job, "failed", {**error(job).body()["error"], "retryable": True}))
 
     def __len__(self) -> int:
         return len(self._open)

@@ -9,8 +9,8 @@ from typing import Any
 
 from fanlight.engine.base import Event, Health, Work
 from fanlight.engine.core import Core, Executor
-from fanlight.engine.handles import Handles, QueueHandle
-from fanlight.errors import FanlightError, Unavailable
+from fanlight.engine.handles import Handles, QueueHandle, draining
+from fanlight.errors import FanlightError
 
 
 class InlineEngine:
@@ -29,7 +29,7 @@ class InlineEngine:
 
     async def submit(self, work: Work) -> QueueHandle:
         if self._draining:
-            raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
+            raise draining()
         handle = self._handles.open(work.job, self.core.cancel)
         self.core.submit(work)
         self._wake.set()
@@ -61,9 +61,11 @@ class InlineEngine:
             await asyncio.sleep(0.005)
 
     async def close(self) -> None:
+        self._draining = True
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._handles.fail_all(lambda _: draining())
 
     def _emit(self, event: Event) -> None:
         self._handles.put(event)

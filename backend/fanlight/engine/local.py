@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import orjson
 import structlog
 
 from fanlight.engine.base import Event, Health, Work
-from fanlight.engine.handles import Handles, QueueHandle
+from fanlight.engine.handles import Handles, QueueHandle, draining
 from fanlight.errors import ComputeFailed, FanlightError, Unavailable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 LINE = 64 * 2**20  # longest message from the child
 # Threads that spin at OpenMP's barriers starve each other where cores are shared: five times slower on a busy machine, no faster on an idle one.
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
-RESTARTS = 5  # child deaths without a finished job in between, after which the engine gives up
+STARTS = 5  # deaths of the child before it was ready, one after the other, after which the engine gives up
 
 
 class ThreadEngine:
@@ -85,14 +85,16 @@ class ThreadEngine:
             await asyncio.sleep(0.01)
 
     async def close(self) -> None:
+        self._draining = True
         if self._core:
             self._core.stop()
         if self._thread:
             await asyncio.to_thread(self._thread.join, 10)
+        self._handles.fail_all(lambda _: draining())
 
     async def _core_when_ready(self) -> Core:
         if self._draining:
-            raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
+            raise draining()
         await self._ready.wait()
         if self._core is None:
             raise Unavailable(
@@ -126,7 +128,8 @@ class ProcessEngine:
         self._numbers = itertools.count()
         self._draining = self._closed = False
         self._deaths = 0
-        self._broken = ""
+        self._turn: Sequence[str] = ()
+        self._broken = self._said = ""
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -147,7 +150,8 @@ class ProcessEngine:
     async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         await self._when_ready()
         number = next(self._numbers)
-        answer = self._descriptions[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._descriptions[number] = answer
         self._send({"describe": dict(source), "number": number})
         try:
             return await answer
@@ -177,9 +181,10 @@ class ProcessEngine:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _when_ready(self) -> None:
+        if not (self._draining or self._closed):
+            await self._ready.wait()
         if self._draining or self._closed:
-            raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
-        await self._ready.wait()
+            raise draining()
         if self._broken:
             raise Unavailable(
                 f"The compute worker does not start: {self._broken}", code="engine_down", hint="See the server's log."
@@ -191,42 +196,57 @@ class ProcessEngine:
 
     async def _supervise(self) -> None:
         """Keeps a child alive: starts it, listens to it, replaces it."""
-        while not self._closed:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "fanlight.engine.child",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=LINE,
-                env={**PATIENT, **os.environ},
-            )
-            self._send(self._config)
-            watch = asyncio.create_task(self._watchdog(self._process))
+        while not self._closed and not self._broken:
             try:
-                await self._listen(self._process)
-            finally:
-                watch.cancel()
-                if self._process.returncode is None:
-                    self._process.kill()
-                code = await self._process.wait()
-            if self._closed:
-                return
+                code = await self._live()
+            except Exception as e:
+                log.exception("compute worker lost")
+                code, self._said = None, f"{type(e).__name__}: {e}"
             self._ready.clear()
+            if self._closed:
+                break
             self._deaths += 1
-            log.warning("compute worker ended", code=code, deaths=self._deaths, open=len(self._handles))
-            lost = ComputeFailed(
-                "The compute worker ended unexpectedly.", code="worker_crashed", hint="The job is tried again."
-            )
-            for answer in self._descriptions.values():
-                if not answer.done():
-                    answer.set_exception(lost)
-            if self._broken or self._deaths > RESTARTS:
-                self._broken = self._broken or f"it ended {self._deaths} times in a row"
-                self._handles.fail_all(**lost.body()["error"], retryable=False)
-                self._ready.set()
-                return
-            self._handles.fail_all(**lost.body()["error"], retryable=True)
+            log.warning("compute worker ended", code=code, open=len(self._handles))
+            if self._deaths >= STARTS and not self._broken:
+                self._broken = f"it ended {self._deaths} times in a row. {self._said}".strip()
+            self._lose()
+            await asyncio.sleep(min(self._deaths - 1, 5))
+        self._lose()
+        self._ready.set()
+
+    async def _live(self) -> int:
+        """One life of a child; returns its exit code."""
+        process = self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "fanlight.engine.child",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE,
+            env={**PATIENT, **os.environ},
+        )
+        self._turn = ()
+        self._send(self._config)
+        watch = asyncio.create_task(self._watchdog(process))
+        try:
+            await self._listen(process)
+        finally:
+            watch.cancel()
+            if process.returncode is None:
+                process.kill()
+            code = await process.wait()
+        return code
+
+    def _lose(self) -> None:
+        """Ends what the dead child had: only those that had the device may be to blame."""
+
+        def error(job: str) -> FanlightError:
+            return draining() if self._closed else _crashed() if job in self._turn else _lost()
+
+        for answer in self._descriptions.values():
+            if not answer.done():
+                answer.set_exception(_crashed())
+        self._handles.fail_all(error)
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -234,13 +254,13 @@ class ProcessEngine:
             message = orjson.loads(line)
             if "event" in message:
                 job, kind, data = message["event"]
-                if kind == "done":
-                    self._deaths = 0
                 self._handles.put(Event(job, kind, data))
+            elif "turn" in message:
+                self._turn = message["turn"]
             elif "health" in message:
                 self._health = message["health"]
             elif "ready" in message:
-                self._health = message["ready"]
+                self._health, self._deaths = message["ready"], 0
                 self._ready.set()
             elif "described" in message:
                 answer = self._descriptions.get(message["described"])
@@ -258,12 +278,26 @@ class ProcessEngine:
         while True:
             await asyncio.sleep(min(1.0, self._step_timeout / 4))
             now = self._health.get("steps", 0)
-            if now != steps or not self._handles:
+            if now != steps or not (self._handles or self._descriptions):
                 steps, since = now, time.monotonic()
             elif time.monotonic() - since > self._step_timeout:
                 log.error("compute worker takes no step; replacing it", seconds=self._step_timeout)
                 process.kill()
                 return
+
+
+def _crashed() -> ComputeFailed:
+    return ComputeFailed(
+        "The compute worker ended, or took no step for too long, while it worked on this.",
+        code="worker_crashed",
+        hint="Check the model with: fanlight doctor MODEL",
+    )
+
+
+def _lost() -> ComputeFailed:
+    return ComputeFailed(
+        "The compute worker ended while this waited.", code="worker_lost", hint="The job is tried again."
+    )
 
 
 def _call(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: Any) -> None:

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from sqlalchemy import Connection, Row, func, select, update
 
 from fanlight.engine.base import Handle, Work
-from fanlight.errors import FanlightError
+from fanlight.errors import ComputeFailed, FanlightError, Unavailable
 from fanlight.service.outcome import finished, predicted, verified
 from fanlight.store import ledger
 from fanlight.store.database import now
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 HELD = {"explain": 64, "trust": 4}  # most jobs that this server holds at a time
 RENEW = 10.0
-FIRST_NOTE, NOTE = 0.3, 1.0  # seconds before the first written progress, and between two
+NOTE = 1.0  # seconds between two written progresses
 
 
 class Dispatcher:
@@ -44,19 +44,17 @@ class Dispatcher:
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._background: set[asyncio.Future[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        self._stopping = False
 
     # --- the application's side
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         if self.context.db.sqlite:  # this server is the only one of its file: what a dead one held is free
-            await self.context.db.awrite(self._reclaim)
+            await self.context.db.awrite(lambda c: self._reclaim(c, dead=True))
         self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._renew_loop())]
 
     async def drain(self, seconds: float) -> None:
         """Takes nothing new and gives what is not finished in time back to the queue."""
-        self._stopping = True
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
@@ -76,9 +74,7 @@ class Dispatcher:
         def act() -> None:
             handle = self._handles.get(name)
             if handle is not None:
-                task = asyncio.ensure_future(handle.cancel())
-                self._background.add(task)
-                task.add_done_callback(self._background.discard)
+                self._aside(handle.cancel())
             self._wake.set()
 
         self._loop.call_soon_threadsafe(act)
@@ -114,17 +110,19 @@ class Dispatcher:
                 )
             ).scalar_one()
             left += float(ahead)
-        return round(left / max(self.throughput, 0.1), 1)
+        return round(float(left) / max(self.throughput, 0.1), 1)
 
     # --- the ledger's side
 
     async def _claim_loop(self) -> None:
         while True:
+            self._wake.clear()
             try:
                 await self._claim()
-                self._wake.clear()
             except FanlightError as e:
                 log.warning("ledger not reachable", problem=e.message)
+            except Exception:
+                log.exception("jobs could not be claimed")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), 1.0)
 
@@ -142,21 +140,26 @@ class Dispatcher:
                 self._tasks[row.id] = asyncio.create_task(self._attend(row))
 
     async def _renew_loop(self) -> None:
+        renewed = time.monotonic()
         while True:
             await asyncio.sleep(1.0)
             try:
                 await self.context.db.awrite(self._sweep)
-                if time.monotonic() - getattr(self, "_renewed", 0.0) > RENEW:
-                    for name in await self.context.db.awrite(lambda c: ledger.renew(c, self.owner)):
+                if time.monotonic() - renewed > RENEW:
+                    held = list(self._tasks)
+                    for name in await self.context.db.awrite(lambda c, h=held: ledger.renew(c, self.owner, h)):  # type: ignore[misc]
                         self.stop(name)
-                    self._renewed = time.monotonic()
+                    renewed = time.monotonic()
                     health = await self.context.engine.health()
                     self.throughput = float(health.detail.get("throughput") or self.throughput)
             except FanlightError as e:
                 log.warning("ledger not reachable", problem=e.message)
+            except Exception:
+                log.exception("leases could not be renewed")
 
     def _sweep(self, conn: Connection) -> None:
-        """Ends what nobody works on and what is over: cancelled before it was claimed, or past its deadline."""
+        """Frees what dead servers held; ends what nobody works on and what is over: cancelled before it was claimed, or past its deadline."""
+        self._reclaim(conn)
         for row in ledger.overdue(conn):
             state = "cancelled" if row.cancel_requested else "expired"
             error = (
@@ -167,8 +170,8 @@ class Dispatcher:
             ledger.close(conn, [row.id], state, error)
             self._closed(conn, row, state, error)
 
-    def _reclaim(self, conn: Connection) -> None:
-        doomed = ledger.reclaim(conn)
+    def _reclaim(self, conn: Connection, *, dead: bool = False) -> None:
+        doomed = ledger.reclaim(conn, held=list(self._tasks), dead=dead)
         error = {
             "code": "worker_crashed",
             "message": f"The server ended {ledger.MAX_CRASHES} times while it worked on this job.",
@@ -180,50 +183,87 @@ class Dispatcher:
     # --- one job
 
     async def _attend(self, row: Row[Any]) -> None:
-        """Follows one attempt from submission to its last event."""
-        name, attempt = row.id, row.attempt
+        """Sees one attempt through; whatever happens, the job is settled or back in the queue afterwards."""
+        name = row.id
         try:
-            left = None if row.deadline is None else max(0.0, (row.deadline - time.time_ns() // 1000) / 1e6)
-            work = Work.of({**row.work, "job": name, "attempt": attempt, "priority": row.priority, "deadline": left})
-            handle = self._handles[name] = await self.context.engine.submit(work)
-            began, noted = time.monotonic(), 0.0
-            async for event in handle.events():
-                if event.kind == "progress":
-                    self._news[name] = {"progress": event.data["done"], "message": event.data["message"]}
-                    self._tell(row, "running", self._news[name])
-                    t = time.monotonic()
-                    if t - began > FIRST_NOTE and t - noted > NOTE:
-                        noted = t
-                        done, message = event.data["done"], event.data["message"]
-                        await self._write(
-                            lambda c, d=done, m=message: ledger.progress(c, name, attempt, self.owner, d, m)
-                        )  # type: ignore[misc]
-                elif event.kind == "predicted" and work.target is None and work.kind == "explain":
-                    await self._write(lambda c, d=event.data: self._predicted(c, row, d))  # type: ignore[misc]
-                elif event.last:
-                    await self._end(row, event.kind, event.data)
-        except FanlightError as e:
-            log.warning("job given back", job=name, problem=e.message)
-            with contextlib.suppress(FanlightError):
-                await self.context.db.awrite(lambda c: ledger.release(c, name, attempt, self.owner, crashed=False))
-            await asyncio.sleep(0.5)
+            await self._follow(row)
         except asyncio.CancelledError:
             with contextlib.suppress(FanlightError):
-                await self.context.db.awrite(lambda c: ledger.release(c, name, attempt, self.owner, crashed=False))
+                await self._give_back(row, None)
             raise
-        except Exception:
-            log.exception("job could not be written down", job=name)
+        except Exception as e:
+            if isinstance(e, Unavailable):
+                log.warning("job given back", job=name, problem=e.message)
+            else:
+                log.exception("job could not be written down", job=name)
+            await self._abandon(name)
+            with contextlib.suppress(FanlightError):
+                await self._give_back(row, None if isinstance(e, Unavailable) else e)
+            await asyncio.sleep(0.5)
         finally:
             for kept in (self._handles, self._kinds, self._news, self._tasks):
-                kept.pop(name, None)  # type: ignore[attr-defined]
+                kept.pop(name, None)
             self._wake.set()
+
+    async def _follow(self, row: Row[Any]) -> None:
+        """From submission to the last event."""
+        name, attempt = row.id, row.attempt
+        left = None if row.deadline is None else max(0.0, (row.deadline - row.claimed) / 1e6)
+        work = Work.of({**row.work, "job": name, "attempt": attempt, "priority": row.priority, "deadline": left})
+        handle = self._handles[name] = await self.context.engine.submit(work)
+        noted = time.monotonic()
+        async for event in handle.events():
+            if event.kind == "started":
+                # Who is to blame if the server dies; the result does not wait for it.
+                self._aside(self._note(row, 0.0, ""))
+            elif event.kind == "progress":
+                self._news[name] = {"progress": event.data["done"], "message": event.data["message"]}
+                self._tell(row, "running", self._news[name])
+                if time.monotonic() - noted > NOTE:
+                    noted = time.monotonic()
+                    self._aside(self._note(row, event.data["done"], event.data["message"]))
+            elif event.kind == "predicted" and work.target is None and work.kind == "explain":
+                await self._write(lambda c, d=event.data: predicted(self.context, c, row, d))
+            elif event.last:
+                await self._end(row, event.kind, event.data)
+
+    async def _note(self, row: Row[Any], done: float, message: str) -> None:
+        with contextlib.suppress(FanlightError):
+            await self.context.db.awrite(lambda c: ledger.progress(c, row.id, row.attempt, self.owner, done, message))
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _abandon(self, name: str) -> None:
+        """Has the engine end an attempt that nobody follows any more, so that the job can be submitted again."""
+        handle = self._handles.pop(name, None)
+        if handle is not None:
+            await handle.cancel()
+            async for _ in handle.events():
+                pass
+
+    async def _give_back(self, row: Row[Any], error: Exception | None) -> None:
+        """Back to the queue; or, where it was tried often enough, failed with `error`."""
+
+        def act(conn: Connection) -> None:
+            if ledger.release(conn, row.id, row.attempt, self.owner, crashed=error is not None) or error is None:
+                return
+            known = error if isinstance(error, FanlightError) else None
+            shown = known or ComputeFailed("The result could not be written down.", hint="See the server's log.")
+            body = shown.body()["error"]
+            if ledger.settle(conn, row.id, row.attempt, self.owner, "failed", body) is not None:
+                self._closed(conn, row, "failed", body)
+
+        await self._write(act)
 
     async def _write(self, fn: Any) -> Any:
         """A write that may be retried: a database that is away for a moment must not cost a finished result."""
         for wait in (0.1, 0.5, 2.0, 5.0, None):
             try:
                 return await self.context.db.awrite(fn)
-            except FanlightError:
+            except Unavailable:
                 if wait is None:
                     raise
                 await asyncio.sleep(wait)
@@ -237,11 +277,12 @@ class Dispatcher:
                     finished(self.context, conn, row, data)
                     self._event(conn, row, "succeeded")
                 return
-            if (
-                kind == "failed"
-                and data.get("retryable")
-                and ledger.release(conn, name, attempt, self.owner, crashed=True)
-            ):
+            if kind == "failed" and data.get("retryable"):
+                crashed = data["code"] == "worker_crashed"
+                if ledger.release(conn, name, attempt, self.owner, crashed=crashed):
+                    return
+            if kind == "cancelled" and ledger.wanted(conn, name):  # somebody came back in time, or another server asked
+                ledger.release(conn, name, attempt, self.owner, crashed=False)
                 return
             state = "cancelled" if kind == "cancelled" else "expired" if data.get("code") == "deadline" else "failed"
             error = None if state == "cancelled" else {k: v for k, v in data.items() if k != "retryable"}
@@ -264,9 +305,6 @@ class Dispatcher:
             values = {"state": state, "live": False, "error": error, "finished": now(conn)}
         conn.execute(update(explanation).where(explanation.c.id == row.explanation).values(**values))
         self._event(conn, row, state)
-
-    def _predicted(self, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
-        predicted(self.context, conn, row, data)
 
     def _event(self, conn: Connection, row: Row[Any], state: str) -> None:
         ledger.emit(
@@ -297,9 +335,5 @@ class Dispatcher:
 
 
 def _unclaimed(kind: str) -> Any:
-    return (
-        select(job.c.id)
-        .where(job.c.state.in_(ledger.OPEN), job.c.kind == kind, job.c.cancel_requested.is_(False))
-        .limit(1)
-        .where((job.c.owner.is_(None)) | (job.c.lease_until < time.time_ns() // 1000))
-    )
+    wanted = select(job.c.id).where(job.c.state.in_(ledger.OPEN), job.c.kind == kind, job.c.owner.is_(None))
+    return wanted.where(job.c.cancel_requested.is_(False)).limit(1)

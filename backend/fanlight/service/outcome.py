@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from fanlight.artifact import Artifact, canonical, digest
 from fanlight.engine.base import TRUST, Work
+from fanlight.errors import ComputeFailed, NotFound
 from fanlight.service.keys import key
 from fanlight.store import ledger
 from fanlight.store.database import now
@@ -67,7 +68,10 @@ def finished(context: Context, conn: Connection, row: Row[Any], data: Mapping[st
 
 
 def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """For a recomputation: its arrays against those of the record it computed again. Reads blobs, so it runs before the transaction."""
+    """For a recomputation: its arrays against those of the record it computed again; None where those cannot be read any more.
+
+    Reads blobs, so it runs before the transaction.
+    """
 
     def known(conn: Connection) -> Sequence[Mapping[str, Any]] | None:
         wanted = select(explanation.c.recomputes).where(explanation.c.id == row.explanation)
@@ -82,13 +86,18 @@ def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[s
     after = {a["name"]: a["digest"] for a in data["artifacts"]}
     if all(after.get(a["name"]) == a["digest"] for a in before):
         return {"equal": True, "largest_difference": 0.0}
+    if {a["name"] for a in before} != set(after):
+        return {"equal": False, "largest_difference": 1.0}
     largest = 0.0
     for a in before:
-        one = Artifact.from_bytes(context.blobs.get(a["digest"])).arrays
+        try:
+            one = Artifact.from_bytes(context.blobs.get(a["digest"])).arrays
+        except (NotFound, ComputeFailed):  # gone or damaged: perhaps the very reason to compute it again
+            return None
         two = Artifact.from_bytes(context.blobs.get(after[a["name"]])).arrays
         for name, x in one.items():
-            y = two[name]
-            if x.shape != y.shape:
+            y = two.get(name)
+            if y is None or x.shape != y.shape:
                 return {"equal": False, "largest_difference": 1.0}
             scale = float(np.abs(x).max()) or 1.0
             largest = max(largest, float(np.abs(x.astype(np.float64) - y).max()) / scale)

@@ -1,7 +1,8 @@
 """One way to the database: `read` and `write` take a function of a connection and run it in one transaction.
 
-SQLite has one writer, so all writes go through one thread that commits several at once: that removes the tail of lock waits and affords
-`synchronous=FULL`, which a durable 202 needs. PostgreSQL runs each write in its own transaction.
+All writes go through one thread that commits several at once. SQLite has one writer anyway: that removes the tail of lock waits and affords
+`synchronous=FULL`, which a durable 202 needs. On PostgreSQL servers take turns by an advisory lock. So on both a write sees all that was
+written before it ("look, then insert" is safe), and events get their numbers in the order in which they become visible.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, create_engine, event, text
+import structlog
+from sqlalchemy import Connection, create_engine, event, func, select, text
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from fanlight.errors import Unavailable
 
 T = TypeVar("T")
+Write = tuple[Callable[[Connection], Any], Future[Any]]
+log = structlog.get_logger()
 GROUP = 64  # most writes in one commit
+TURN = 0xFA_4C_16_48  # advisory lock of PostgreSQL: whose turn it is to write
 
 
 def now(conn: Connection) -> int:
@@ -44,77 +49,86 @@ class Database:
                 url, connect_args={"check_same_thread": False, "timeout": 30}, pool_size=16, max_overflow=32
             )
             _tune_sqlite(self.engine)
+            self._reader = self.engine
         else:
             self.engine = create_engine(url, pool_size=16, max_overflow=16, pool_pre_ping=True)
+            self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="db")
-        self._writes: queue.SimpleQueue[tuple[Callable[[Connection], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._writer: threading.Thread | None = None
-        if self.sqlite:
-            self._writer = threading.Thread(target=self._write_loop, name="db-writer", daemon=True)
-            self._writer.start()
+        self._writes: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._door = threading.Lock()
+        self._closed = False
+        self._writer = threading.Thread(target=self._write_loop, name="db-writer", daemon=True)
+        self._writer.start()
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """Runs `fn` on a consistent snapshot."""
-        with _plain_errors(), self.engine.connect() as conn:
+        with _plain_errors(), self._reader.connect() as conn:
             return fn(conn)
 
     def write(self, fn: Callable[[Connection], T]) -> T:
-        """Runs `fn` in a transaction that is durable when this returns. An exception undoes `fn` and nothing else."""
+        """Runs `fn`, once, in a transaction that is durable when this returns. An exception undoes `fn` and nothing else."""
         with _plain_errors():
-            if self.sqlite:
-                return self._enqueue(fn).result()
-            with self.engine.begin() as conn:
-                return fn(conn)
+            return self._enqueue(fn).result()
 
     async def awrite(self, fn: Callable[[Connection], T]) -> T:
-        """`write` for the event loop: waits without a thread on SQLite, in one on PostgreSQL."""
+        """`write` for the event loop. Who is cancelled while waiting does not know whether `fn` took effect."""
         with _plain_errors():
-            if self.sqlite:
-                return await asyncio.wrap_future(self._enqueue(fn))
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self.write, fn)
+            return await asyncio.wrap_future(self._enqueue(fn))
 
     async def aread(self, fn: Callable[[Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self.read, fn)
 
     def close(self) -> None:
-        if self._writer:
-            self._writes.put(None)
-            self._writer.join(10)
+        """Finishes the writes that were asked for and refuses further ones."""
+        with self._door:
+            if not self._closed:
+                self._closed = True
+                self._writes.put(None)
+        self._writer.join(10)
         self._pool.shutdown()
         self.engine.dispose()
 
     def _enqueue(self, fn: Callable[[Connection], T]) -> Future[T]:
         future: Future[T] = Future()
-        self._writes.put((fn, future))
+        with self._door:
+            if self._closed:
+                raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
+            self._writes.put((fn, future))
         return future
 
     def _write_loop(self) -> None:
-        while (first := self._writes.get()) is not None:
-            batch = [first]
-            while len(batch) < GROUP and not self._writes.empty():
-                item = self._writes.get()
-                if item is None:
-                    self._writes.put(None)
+        item: Write | None
+        while (item := self._writes.get()) is not None:
+            batch = []
+            while item is not None:
+                if item[1].set_running_or_notify_cancel():  # else its asker has gone
+                    batch.append(item)
+                if len(batch) == GROUP or self._writes.empty():
                     break
-                batch.append(item)
-            self._commit(batch)
+                item = self._writes.get()
+            if batch:
+                self._commit(batch)
+            if item is None:
+                return
 
-    def _commit(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
+    def _commit(self, batch: list[Write]) -> None:
         """Each write in its own savepoint, one commit for all; answers only after the commit."""
         outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
             with self.engine.connect() as conn:
                 conn.execution_options(fanlight_write=True)
                 with conn.begin():
+                    if not self.sqlite:
+                        conn.execute(select(func.pg_advisory_xact_lock(TURN)))
                     for fn, future in batch:
                         try:
                             with conn.begin_nested():
                                 outcomes.append((future, fn(conn), None))
-                        except OperationalError:
-                            raise
-                        except Exception as e:
+                        except BaseException as e:
+                            if not self._alive(conn):
+                                raise
                             outcomes.append((future, None, e))
-        except Exception as e:
+        except BaseException as e:
             for _, future in batch:
                 future.set_exception(e)
             return
@@ -123,6 +137,12 @@ class Database:
                 future.set_result(value)
             else:
                 future.set_exception(error)
+
+    def _alive(self, conn: Connection) -> bool:
+        """Whether the transaction still stands: a full disk or a lost connection ends it for everyone in it."""
+        if conn.invalidated or conn.closed:
+            return False
+        return not self.sqlite or bool(conn.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]
 
 
 class _plain_errors:
@@ -134,6 +154,7 @@ class _plain_errors:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated):
             said = str(error.orig)
+            log.error("database failed", problem=said)
             if "full" in said or "No space" in said or "disk I/O" in said:
                 raise Unavailable(
                     "The disk that holds the database is full; nothing was changed.",

@@ -1,16 +1,17 @@
 """The ledger of jobs: what was promised, who works on it, what came of it. Functions of a connection, composed into transactions by callers.
 
 A job goes queued -> running -> succeeded | failed | cancelled | expired. A worker holds a job by a lease; a result is accepted only from the
-attempt that holds it (fencing), so work may happen more than once but takes effect once.
+attempt that holds it (fencing), so work may happen more than once but takes effect once. Attempts only count up; crashes count what the job
+may be to blame for.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, delete, func, insert, literal, or_, select, update
 
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
 from fanlight.store.database import now
@@ -71,7 +72,15 @@ def enqueue(
     values = {**row, "deadline": None if row.get("deadline") is None else t + row["deadline"]}
     conn.execute(
         insert(job).values(
-            id=name, state="queued", attempt=0, progress=0.0, message="", cancel_requested=False, created=t, **values
+            id=name,
+            state="queued",
+            attempt=0,
+            crashes=0,
+            progress=0.0,
+            message="",
+            cancel_requested=False,
+            created=t,
+            **values,
         )
     )
     conn.execute(insert(watcher).values(job=name, principal=row["principal"]))
@@ -79,38 +88,41 @@ def enqueue(
 
 
 def watch(conn: Connection, name: str, principal: str) -> None:
-    """A further person waits for this job; it is cancelled only when all have left."""
+    """A further person waits for this job; it is cancelled only when all have left, and not if somebody comes back in time."""
     known = conn.execute(select(watcher.c.job).where(watcher.c.job == name, watcher.c.principal == principal)).first()
     if known is None:
         conn.execute(insert(watcher).values(job=name, principal=principal))
+        conn.execute(update(job).where(job.c.id == name).values(cancel_requested=False))
 
 
 def claim(conn: Connection, owner: str, limit: int, *, kinds: Sequence[str]) -> list[Row[Any]]:
-    """Takes up to `limit` unowned jobs for `owner`, most urgent first; each begins a new attempt under a fresh lease."""
+    """Takes up to `limit` free jobs for `owner`, most urgent first; each begins a new attempt under a fresh lease.
+
+    A row has `claimed` besides its columns: the time by the database's clock.
+    """
     t = now(conn)
     wanted = (
         select(job.c.id)
-        .where(job.c.state.in_(OPEN), job.c.kind.in_(kinds), or_(job.c.owner.is_(None), job.c.lease_until < t))
+        .where(job.c.state.in_(OPEN), job.c.kind.in_(kinds), job.c.owner.is_(None))
         .where(job.c.cancel_requested.is_(False))
         .order_by(job.c.priority, job.c.created)
         .limit(limit)
     )
-    if conn.dialect.name == "postgresql":
-        wanted = wanted.with_for_update(skip_locked=True)
-    names = [r.id for r in conn.execute(wanted)]
+    names = list(conn.execute(wanted).scalars())
     if not names:
         return []
     conn.execute(
         update(job).where(job.c.id.in_(names)).values(owner=owner, attempt=job.c.attempt + 1, lease_until=t + LEASE)
     )
-    return list(conn.execute(select(job).where(job.c.id.in_(names)).order_by(job.c.priority, job.c.created)))
+    taken = select(job, literal(t).label("claimed")).where(job.c.id.in_(names))
+    return list(conn.execute(taken.order_by(job.c.priority, job.c.created)))
 
 
-def renew(conn: Connection, owner: str) -> set[str]:
-    """Renews every lease of `owner`; returns those of its jobs that somebody asked to cancel."""
-    held = and_(job.c.owner == owner, job.c.state.in_(OPEN))
-    conn.execute(update(job).where(held).values(lease_until=now(conn) + LEASE))
-    return {r.id for r in conn.execute(select(job.c.id).where(held, job.c.cancel_requested.is_(True)))}
+def renew(conn: Connection, owner: str, held: Collection[str]) -> set[str]:
+    """Renews the leases of `owner` on what it really works on; returns those to stop: taken over by others, or to be cancelled."""
+    ours = and_(job.c.owner == owner, job.c.state.in_(OPEN), job.c.id.in_(held))
+    conn.execute(update(job).where(ours).values(lease_until=now(conn) + LEASE))
+    return set(held) - set(conn.execute(select(job.c.id).where(ours, job.c.cancel_requested.is_(False))).scalars())
 
 
 def _held(name: str, attempt: int, owner: str) -> Any:
@@ -134,6 +146,11 @@ def progress(conn: Connection, name: str, attempt: int, owner: str, done: float,
     return bool(hit)
 
 
+def wanted(conn: Connection, name: str) -> bool:
+    """Whether anybody still waits for the job."""
+    return bool(conn.execute(select(job.c.id).where(job.c.id == name, job.c.cancel_requested.is_(False))).first())
+
+
 def settle(
     conn: Connection, name: str, attempt: int, owner: str, state: str, error: Mapping[str, Any] | None = None
 ) -> Row[Any] | None:
@@ -155,49 +172,53 @@ def settle(
 
 
 def release(conn: Connection, name: str, attempt: int, owner: str, *, crashed: bool) -> bool:
-    """Gives a job back to the queue. After MAX_CRASHES attempts that ended in a crash it fails instead; returns whether it was requeued."""
-    row = conn.execute(select(job).where(_held(name, attempt, owner))).first()
-    if row is None:
+    """Gives a job back to the queue; returns whether it did. A job that may be to blame for MAX_CRASHES crashes is to be settled instead."""
+    row = conn.execute(select(job.c.crashes).where(_held(name, attempt, owner))).first()
+    if row is None or (crashed and row.crashes + 1 >= MAX_CRASHES):
         return False
-    if crashed and attempt >= MAX_CRASHES:
-        return False
-    values: dict[str, Any] = {"state": "queued", "owner": None, "lease_until": None}
-    if not crashed:
-        values["attempt"] = attempt - 1  # a drain is not a crash
-    conn.execute(update(job).where(job.c.id == name).values(values))
+    conn.execute(
+        update(job)
+        .where(job.c.id == name)
+        .values(state="queued", owner=None, lease_until=None, crashes=row.crashes + int(crashed))
+    )
     return True
 
 
-def reclaim(conn: Connection) -> list[Row[Any]]:
-    """At the start of the only server of a SQLite file: whatever a dead server held is free again. Returns the jobs that crashed too often."""
-    doomed = list(
-        conn.execute(select(job).where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.attempt >= MAX_CRASHES))
-    )
-    names = [r.id for r in doomed]
+def reclaim(conn: Connection, *, held: Collection[str] = (), dead: bool = False) -> list[Row[Any]]:
+    """Frees what dead workers held; returns the jobs that were worked on in MAX_CRASHES crashes, which are to be closed.
+
+    Args:
+        held: what the caller works on; it is alive, whatever the clock says of its leases.
+        dead: every other worker is known to be dead, as at the start of the only server of a SQLite file; else those whose lease is over.
+    """
+    lost = and_(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.id.not_in(held))
+    if not dead:
+        lost = and_(lost, job.c.lease_until < now(conn))
+    names = list(conn.execute(select(job.c.id).where(lost)).scalars())
     conn.execute(
         update(job)
-        .where(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.id.not_in(names))
-        .values(state="queued", owner=None, lease_until=None)
+        .where(job.c.id.in_(names))
+        .values(
+            state="queued",
+            owner=None,
+            lease_until=None,
+            crashes=job.c.crashes + case((job.c.state == "running", 1), else_=0),
+        )
     )
-    return doomed
+    return list(conn.execute(select(job).where(job.c.id.in_(names), job.c.crashes >= MAX_CRASHES)))
 
 
 def overdue(conn: Connection) -> list[Row[Any]]:
     """Open jobs that nobody works on although they should be over: past their deadline, or asked to cancel."""
-    t = now(conn)
-    idle = or_(job.c.owner.is_(None), job.c.lease_until < t)
-    return list(
-        conn.execute(
-            select(job).where(job.c.state.in_(OPEN), idle, or_(job.c.deadline < t, job.c.cancel_requested.is_(True)))
-        )
-    )
+    late = or_(job.c.deadline < now(conn), job.c.cancel_requested.is_(True))
+    return list(conn.execute(select(job).where(job.c.state.in_(OPEN), job.c.owner.is_(None), late)))
 
 
 def close(conn: Connection, names: Iterable[str], state: str, error: Mapping[str, Any] | None = None) -> None:
     """Ends jobs that nobody holds."""
     conn.execute(
         update(job)
-        .where(job.c.id.in_(list(names)), job.c.state.in_(OPEN))
+        .where(job.c.id.in_(list(names)), job.c.state.in_(OPEN), job.c.owner.is_(None))
         .values(state=state, finished=now(conn), error=error, owner=None, lease_until=None)
     )
 

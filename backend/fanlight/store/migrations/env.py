@@ -1,18 +1,34 @@
-"""Alembic's entry: migrations run on a plain connection, each in its own transaction."""
+"""Alembic's entry: migrations run on a plain connection, each in its own transaction, so that one that is killed half-way leaves no trace."""
+
+from typing import Any
 
 from alembic import context
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine, event
 
 from fanlight.store.tables import metadata
 
 
 def run() -> None:
     engine = create_engine(context.config.get_main_option("sqlalchemy.url") or "")
+    if engine.dialect.name == "sqlite":
+
+        @event.listens_for(engine, "connect")
+        def connect(dbapi: Any, _: Any) -> None:
+            dbapi.isolation_level = None  # Python's own transactions leave CREATE TABLE outside
+
+        @event.listens_for(engine, "begin")
+        def begin(conn: Connection) -> None:
+            conn.exec_driver_sql("BEGIN IMMEDIATE")
+
     try:
         with engine.connect() as connection:
             sqlite = connection.dialect.name == "sqlite"
             context.configure(
-                connection=connection, target_metadata=metadata, render_as_batch=sqlite, transaction_per_migration=True
+                connection=connection,
+                target_metadata=metadata,
+                render_as_batch=sqlite,
+                transactional_ddl=True,
+                transaction_per_migration=True,
             )
             with context.begin_transaction():
                 context.run_migrations()
