@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
+import structlog
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from fanlight.artifact import digest
 from fanlight.errors import ComputeFailed, NotFound, Unavailable
+
+log = structlog.get_logger()
 
 
 class Blobs:
@@ -28,44 +33,44 @@ class Blobs:
     def put(self, blob: bytes) -> str:
         """Stores `blob` unless it is there; returns its digest. Atomic: no reader ever sees a part of it."""
         name = digest(blob)
-        try:
-            self._store.put(_path(name), blob, mode="create")
-        except AlreadyExistsError:
-            if not self._sound(name):  # a damaged copy would otherwise stay for ever
-                self._store.put(_path(name), blob)
-        except (BaseError, OSError) as e:
-            raise _unavailable(e) from e
+        with _plain_errors():
+            try:
+                self._store.put(_path(name), blob, mode="create")
+            except AlreadyExistsError:
+                if not self._sound(name):  # a damaged copy would otherwise stay for ever
+                    self._store.put(_path(name), blob)
         return name
 
     def get(self, name: str) -> bytes:
         """The blob of that digest; a damaged one is moved aside and reported, never returned."""
-        try:
-            blob = bytes(self._store.get(_path(name)).bytes())
-        except (NotFoundError, FileNotFoundError) as e:
-            raise NotFound(
-                "A stored file of this record is gone.",
-                code="artifact_gone",
-                given=name,
-                hint="Recompute the explanation.",
-            ) from e
-        except (BaseError, OSError) as e:
-            raise _unavailable(e) from e
-        if digest(blob) != name:
-            self._store.put(f"quarantine/{name}", blob)
-            self._store.delete(_path(name))
-            raise ComputeFailed(
-                "A stored file of this record is damaged; it was moved aside.",
-                code="artifact_damaged",
-                given=name,
-                hint="Recompute the explanation.",
-            )
-        return blob
+        path = _path(name)
+        with _plain_errors():
+            try:
+                blob = bytes(self._store.get(path).bytes())
+            except (NotFoundError, FileNotFoundError) as e:
+                raise NotFound(
+                    "A stored file of this record is gone.",
+                    code="artifact_gone",
+                    given=name,
+                    hint="Recompute the explanation.",
+                ) from e
+            if digest(blob) == name:
+                return blob
+            self._store.rename(path, f"quarantine/{name}")  # needs no room on a full disk
+        raise ComputeFailed(
+            "A stored file of this record is damaged; it was moved aside.",
+            code="artifact_damaged",
+            given=name,
+            hint="Recompute the explanation.",
+        )
 
     def has(self, name: str) -> bool:
-        try:
-            self._store.head(_path(name))
-        except (NotFoundError, FileNotFoundError):
-            return False
+        path = _path(name)
+        with _plain_errors():
+            try:
+                self._store.head(path)
+            except (NotFoundError, FileNotFoundError):
+                return False
         return True
 
     def probe(self) -> None:
@@ -73,7 +78,10 @@ class Blobs:
         self.put(b"fanlight")
 
     def _sound(self, name: str) -> bool:
-        return digest(bytes(self._store.get(_path(name)).bytes())) == name
+        try:
+            return digest(bytes(self._store.get(_path(name)).bytes())) == name
+        except (NotFoundError, FileNotFoundError):  # moved aside meanwhile
+            return False
 
 
 def _path(name: str) -> str:
@@ -82,12 +90,21 @@ def _path(name: str) -> str:
     return f"{name[:2]}/{name[2:4]}/{name}"
 
 
-def _unavailable(error: Exception) -> Unavailable:
-    said = str(error)
-    if "No space" in said or "os error 28" in said or "os error 27" in said:
-        return Unavailable(
-            "The disk that holds the artifacts is full; nothing was lost.",
-            code="disk_full",
-            hint="Free some space and try again.",
-        )
-    return Unavailable("The artifact store does not answer.", code="store_unavailable", hint="Try again shortly.")
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Turns a store that is away or full into a sentence."""
+    try:
+        yield
+    except (BaseError, OSError) as e:
+        said = str(e)
+        log.error("artifact store failed", problem=said)
+        # ENOSPC, EFBIG, EDQUOT
+        if "No space" in said or any(f"os error {n})" in said for n in (28, 27, 122)):
+            raise Unavailable(
+                "The disk that holds the artifacts is full; nothing was lost.",
+                code="disk_full",
+                hint="Free some space and try again.",
+            ) from e
+        raise Unavailable(
+            "The artifact store does not answer.", code="store_unavailable", hint="Try again shortly."
+        ) from e
