@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -17,6 +17,13 @@ from fanlight.bundles import DEFAULT, folder
 
 SIZES = (1, 2, 4, 8, 16)
 """Pictures per pass that are tried; the fastest is what the server is compared with."""
+
+
+class Rate(NamedTuple):
+    """Args: rate: maps per second; cpu: milliseconds of processor time per map."""
+
+    rate: float
+    cpu: float
 
 
 class Offline:
@@ -64,13 +71,13 @@ class Offline:
         for _ in self.explainer.run(self.model, items, self.params, lent):
             pass
 
-    def from_items(self, size: int, seconds: float) -> float:
-        """Maps per second of prepared pictures, `size` at a time."""
+    def from_items(self, size: int, seconds: float) -> Rate:
+        """Prepared pictures, `size` at a time."""
         turns = itertools.cycle(self.items(canonical(size)))
         return _rate(lambda: self.explain(list(itertools.islice(turns, size))), size, seconds)
 
-    def from_blobs(self, size: int, seconds: float) -> float:
-        """Maps per second of stored pictures: decoding, preparation and prediction included."""
+    def from_blobs(self, size: int, seconds: float) -> Rate:
+        """Stored pictures: decoding, preparation and prediction included."""
         turns = itertools.cycle(canonical(2 * size))
         return _rate(lambda: self.explain(self.items(list(itertools.islice(turns, size)))), size, seconds)
 
@@ -101,17 +108,17 @@ def canonical(count: int) -> list[bytes]:
     ]
 
 
-def fastest(measure: Callable[[int, float], float], seconds: float) -> tuple[int, dict[int, float]]:
+def fastest(measure: Callable[[int, float], Rate], seconds: float) -> tuple[int, dict[int, float]]:
     """The best of SIZES, and maps per second at each."""
-    rates = {size: measure(size, seconds) for size in SIZES}
+    rates = {size: measure(size, seconds).rate for size in SIZES}
     return max(rates, key=lambda size: rates[size]), rates
 
 
-def _rate(act: Callable[[], None], size: int, seconds: float) -> float:
+def _rate(act: Callable[[], None], size: int, seconds: float) -> Rate:
     act()  # the first pass plans the kernels
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), time.process_time()
     passes = 0
     while (took := time.perf_counter() - begin) < seconds:
         act()
         passes += 1
-    return passes * size / took
+    return Rate(passes * size / took, 1000 * (time.process_time() - before) / (passes * size))

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from fanlight.bench import _api, _pictures
-from fanlight.bench._offline import Offline, fastest
+from fanlight.bench._offline import Offline, Rate, fastest
 from fanlight.bench._processes import cpu_seconds, tree
 from fanlight.bench._server import Server
 from fanlight.errors import FanlightError
@@ -42,7 +42,7 @@ class Compared:
     """Rounds of one case, side by side."""
 
     served: list[Held] = field(default_factory=list)
-    offline: list[float] = field(default_factory=list)
+    offline: list[Rate] = field(default_factory=list)
     size: int = 0
     sizes: dict[int, float] = field(default_factory=dict)
 

@@ -35,14 +35,18 @@ FIGURES = {
     "new_ratio": Declared(measures="16 clients, new pictures: maps per second over offline", at_least=0.9),
     "new_served": Declared(measures="16 clients, new pictures, through the server", unit="maps/s"),
     "new_offline": Declared(measures="New pictures, offline in batches", unit="maps/s"),
-    "seeds_server_cpu": Declared(measures="Processor time per map (known pictures) of the server", unit="ms"),
-    "seeds_worker_cpu": Declared(measures="Processor time per map (known pictures) of its worker", unit="ms"),
-    "seeds_clients_cpu": Declared(measures="Processor time per map (known pictures) of the clients", unit="ms"),
-    "seeds_fill": Declared(measures="Maps in the worker's batch (known pictures)"),
-    "new_server_cpu": Declared(measures="Processor time per map (new pictures) of the server", unit="ms"),
-    "new_worker_cpu": Declared(measures="Processor time per map (new pictures) of its worker", unit="ms"),
-    "new_clients_cpu": Declared(measures="Processor time per map (new pictures) of the clients", unit="ms"),
-    "new_fill": Declared(measures="Maps in the worker's batch (new pictures)"),
+    **{
+        f"{case}_{name}": Declared(measures=f"{pictures} pictures, processor time per map {of}", unit="ms")
+        for case, pictures in (("seeds", "Known"), ("new", "New"))
+        for name, of in (
+            ("offline_cpu", "offline"),
+            ("worker_cpu", "of the server's worker"),
+            ("server_cpu", "of the server itself"),
+            ("clients_cpu", "of the clients"),
+        )
+    },
+    "seeds_fill": Declared(measures="Known pictures, maps that the worker has begun, on average"),
+    "new_fill": Declared(measures="New pictures, maps that the worker has begun, on average"),
     "first_page": Declared(measures="`fanlight serve` to the first page painted", unit="s", at_most=15),
 }
 PACKAGES = ("fanlight", "torch", "fastapi", "uvicorn", "dash", "sqlalchemy")
@@ -93,9 +97,10 @@ def _latencies(http: Any, rounds: int, requests: int) -> dict[str, list[float]]:
 def _rates(case: str, found: _throughput.Compared) -> dict[str, list[float]]:
     served = [held.rate for held in found.served]
     return {
-        f"{case}_ratio": ratios(served, found.offline),
+        f"{case}_ratio": ratios(served, [o.rate for o in found.offline]),
         f"{case}_served": served,
-        f"{case}_offline": found.offline,
+        f"{case}_offline": [o.rate for o in found.offline],
+        f"{case}_offline_cpu": [o.cpu for o in found.offline],
         f"{case}_fill": [held.fill for held in found.served],
         **{f"{case}_{who}_cpu": [held.cpu[who] for held in found.served] for who in ("server", "worker", "clients")},
     }
