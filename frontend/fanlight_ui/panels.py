@@ -53,7 +53,8 @@ def waiting(job: wire.Job, slot: int) -> Component:
             "aria-label": job.title or "Progress",
         },
     )
-    parts: list[Component] = [html.P(progress_words(job), className="said"), meter]
+    preview = html.Img(className="preview", alt="What is known so far", hidden=True)
+    parts: list[Component] = [html.P(progress_words(job), className="said"), meter, preview]
     if job.mine:
         parts.append(html.Button("Cancel", id=cancel_id(slot), className="button small"))
     return html.Div(parts, className="waiting", **{"data-job": job.id})

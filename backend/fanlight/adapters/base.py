@@ -39,6 +39,8 @@ class ImageClassifier(Protocol):
 
     task: str
     net: nn.Module
+    asked: int
+    """Pictures it was asked about so far: the cost of a run is counted, not estimated."""
     classes: Sequence[str]
     size: tuple[int, int]
     capabilities: frozenset[str]

@@ -114,6 +114,7 @@ class TorchImageClassifier:
     differentiable: bool = True
     channels_last: bool = False
     task: str = field(default="image-classifier", init=False)
+    asked: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         names = list(self.classes)
@@ -179,6 +180,7 @@ class TorchImageClassifier:
         return (self._channels(rgb) - self._channels(self.preprocessing.mean)) / self._channels(self.preprocessing.std)
 
     def logits(self, x: Tensor) -> Tensor:
+        self.asked += len(x)
         out: Tensor = self.net(x.contiguous(memory_format=self._layout))
         return out
 

@@ -63,7 +63,7 @@ class Work:
 class Event:
     """What the engine says of a job, in order; the last is one of done, failed, cancelled.
 
-    Kinds and their data: started {} · progress {done, message} · predicted {prediction, target} · done {artifacts, prediction, target,
+    Kinds and their data: started {} · progress {done, message, preview?} · predicted {prediction, target} · done {artifacts, prediction, target,
     provenance, trust, floor} · failed {code, message, hint, retryable} · cancelled {}.
     """
 

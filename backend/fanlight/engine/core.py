@@ -38,6 +38,8 @@ class Progress:
 
     done: float
     message: str = ""
+    previews: Sequence[str] | None = None
+    """For each item a picture of what is known so far: a small PNG as a data URI."""
     events: Sequence[tuple[int, str, Mapping[str, Any]]] = ()
 
 
@@ -305,9 +307,12 @@ class Core:
         batch.done = min(max(step.done, batch.done), 1.0)
         for index, kind, data in step.events:
             self.emit(Event(batch.entries[index].work.job, kind, data))  # type: ignore[arg-type]
-        for entry in batch.entries:
+        for n, entry in enumerate(batch.entries):
             if not entry.over:
-                self.emit(Event(entry.work.job, "progress", {"done": round(batch.done, 4), "message": step.message}))
+                said = {"done": round(batch.done, 4), "message": step.message}
+                if step.previews is not None:
+                    said["preview"] = step.previews[n]
+                self.emit(Event(entry.work.job, "progress", said))
 
     def _finish(self, batch: Batch, outcomes: list[Outcome]) -> None:
         for entry, outcome in zip(batch.entries, outcomes, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import platform
 import time
@@ -21,13 +22,14 @@ from fanlight.engine.base import Work
 from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
 from fanlight.engine.reuse import Reuse
 from fanlight.errors import ComputeFailed, FanlightError
-from fanlight.explainers.base import Item, Run, Target
+from fanlight.explainers.base import Item, Run, Step, Target
 from fanlight.explainers.registry import find
-from fanlight.images import apply_edits
-from fanlight.images import load as load_pixels
+from fanlight.images import apply_edits, load as load_pixels, png
 from fanlight.quality import trust
 
 T = TypeVar("T")
+PREVIEW = 160  # pixels
+PREVIEW_EVERY = 0.5  # seconds
 CPU_CHUNK = 8  # fixed, so that the same request gives the same bytes on every start; docs/decisions/0003
 TOP = 10
 
@@ -57,6 +59,37 @@ class Context:
 
     def recall(self, key: Hashable) -> Any | None:
         return self._kept.get(key)
+
+
+class Meter:
+    """What one batch costs: seconds in its own steps and pictures asked about, whatever else is interleaved with it."""
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.seconds = 0.0
+        self.passes = 0
+        self._shown = time.perf_counter()
+
+    def relay(self, run: Generator[Step, None, T]) -> Generator[Progress, None, T]:
+        """The steps of an explainer as the core's steps, measured, with a small picture now and then."""
+        while True:
+            began, before = time.perf_counter(), self.model.asked
+            try:
+                step = next(run)
+            except StopIteration as e:
+                return e.value  # type: ignore[no-any-return]
+            finally:
+                self.seconds += time.perf_counter() - began
+                self.passes += self.model.asked - before
+            yield Progress(0.02 + 0.97 * step.done, step.message, self._preview(step))
+
+    def _preview(self, step: Step) -> tuple[str] | None:
+        if step.preview is None or time.perf_counter() - self._shown < PREVIEW_EVERY:
+            return None
+        self._shown = time.perf_counter()
+        made = step.preview()
+        picture = png(renderer(made.kind).image(made, size=PREVIEW), level=6)
+        return ("data:image/png;base64," + base64.b64encode(picture).decode(),)
 
 
 class Execution:
@@ -103,9 +136,9 @@ class Execution:
         return loader.describe(source)
 
     def run(self, works: Sequence[Work]) -> Generator[Progress, None, list[Outcome]]:
-        began = time.perf_counter()
         yield Progress(0.0, "preparing")
         model = self._model(works[0])
+        meter = Meter(model)
         before = _state(model.net)
         try:
             chunk = self.chunks.get(works[0].model["digest"]) or self._chunk(model, works[0].model["digest"])
@@ -120,14 +153,14 @@ class Execution:
                     (n, "predicted", {"prediction": t, "target": i.target.json()})
                     for n, t, i in zip(good, top, ready, strict=True)
                 ]
-                yield Progress(0.02, "predicted", events)
+                yield Progress(0.02, "predicted", events=events)
                 if works[0].kind == "trust":
-                    results: list[Outcome] = [(yield from self._trust(model, works[good[0]], ready[0], ctx))]
+                    results: list[Outcome] = [(yield from self._trust(meter, works[good[0]], ready[0], ctx))]
                 else:
-                    results = yield from self._explain(model, [works[n] for n in good], ready, ctx)
+                    results = yield from self._explain(meter, [works[n] for n in good], ready, ctx)
                 for n, result, t, item in zip(good, results, top, ready, strict=True):
                     if isinstance(result, Mapping):
-                        provenance = self._provenance(chunk, time.perf_counter() - began)
+                        provenance = self._provenance(chunk, meter)
                         result = {"prediction": t, "target": item.target.json(), "provenance": provenance, **result}
                     outcomes[n] = result
         finally:
@@ -237,12 +270,13 @@ class Execution:
         return model.prepare(pixels), model.pixels(pixels), box
 
     def _explain(
-        self, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context
+        self, meter: Meter, works: Sequence[Work], items: Sequence[Item], ctx: Context
     ) -> Generator[Progress, None, list[Outcome]]:
+        model = meter.model
         explainer = find(works[0].explainer, self.config.explainers)
         params = explainer.Params(**works[0].params)
         run: Run = explainer().run(model, items, params, ctx)
-        results = yield from _relay(run)
+        results = yield from meter.relay(run)
         return [
             self._store(found, _name(item.target, model.classes)) for found, item in zip(results, items, strict=True)
         ]
@@ -265,13 +299,13 @@ class Execution:
             "meta": dict(a.meta),
         }
 
-    def _trust(self, model: Any, work: Work, item: Item, ctx: Context) -> Generator[Progress, None, Outcome]:
+    def _trust(self, meter: Meter, work: Work, item: Item, ctx: Context) -> Generator[Progress, None, Outcome]:
         artifacts = [Artifact.from_bytes(self.blobs.get(d)) for d in work.artifacts.values()]
-        result = yield from _relay(trust.run(model, item, artifacts, work.floor, ctx))
+        result = yield from meter.relay(trust.run(meter.model, item, artifacts, work.floor, ctx))
         curves = self._put(result.curves.check()) if result.curves is not None else None
         return {"trust": {**result.record, "curves": curves}, "floor": result.floor}
 
-    def _provenance(self, chunk: int, seconds: float) -> dict[str, Any]:
+    def _provenance(self, chunk: int, meter: Meter) -> dict[str, Any]:
         device = (
             torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"cpu ({platform.machine()})"
         )
@@ -285,19 +319,10 @@ class Execution:
             "device": device,
             "threads": torch.get_num_threads(),
             "chunk": chunk,
-            "seconds": round(seconds, 4),
+            "seconds": round(meter.seconds, 4),
+            "forwards": meter.passes,
             "versions": versions,
         }
-
-
-def _relay(run: Generator[Any, None, T]) -> Generator[Progress, None, T]:
-    """The steps of an explainer as the core's steps."""
-    while True:
-        try:
-            step = next(run)
-        except StopIteration as e:
-            return e.value  # type: ignore[no-any-return]
-        yield Progress(0.02 + 0.97 * step.done, step.message)
 
 
 def _top(logits: torch.Tensor, classes: Sequence[str], target: Target) -> list[dict[str, Any]]:

@@ -41,11 +41,18 @@ class Handles:
 
     def __init__(self) -> None:
         self._open: dict[str, QueueHandle] = {}
+        self._none = asyncio.Event()
+        self._none.set()
+
+    async def emptied(self) -> None:
+        """Waits until every open job has had its last event."""
+        await self._none.wait()
 
     def open(self, job: str, stop: Callable[[str], None]) -> QueueHandle:
         if job in self._open:
             raise ValueError(f"job {job} is already submitted")
         handle = self._open[job] = QueueHandle(job, stop)
+        self._none.clear()
         return handle
 
     def put(self, event: Event) -> None:
@@ -55,6 +62,8 @@ class Handles:
             return
         if event.last:
             del self._open[event.job]
+            if not self._open:
+                self._none.set()
         handle.put(event)
 
     def fail_all(self, error: Callable[[str], FanlightError]) -> None:

@@ -36,14 +36,13 @@ class InlineEngine:
         return handle
 
     async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
-        found: list[Mapping[str, Any] | FanlightError] = []
-        self.core.describe(source, found.append)
+        answer: asyncio.Future[Mapping[str, Any] | FanlightError] = asyncio.get_running_loop().create_future()
+        self.core.describe(source, answer.set_result)
         self._wake.set()
-        while not found:
-            await asyncio.sleep(0)
-        if isinstance(found[0], FanlightError):
-            raise found[0]
-        return found[0]
+        found = await answer
+        if isinstance(found, FanlightError):
+            raise found
+        return found
 
     async def health(self) -> Health:
         core = self.core
@@ -56,9 +55,8 @@ class InlineEngine:
 
     async def drain(self) -> None:
         self._draining = True
-        while self._handles:
-            self._wake.set()
-            await asyncio.sleep(0.005)
+        self._wake.set()
+        await self._handles.emptied()
 
     async def close(self) -> None:
         self._draining = True

@@ -81,8 +81,7 @@ class ThreadEngine:
 
     async def drain(self) -> None:
         self._draining = True
-        while self._handles:
-            await asyncio.sleep(0.01)
+        await self._handles.emptied()
 
     async def close(self) -> None:
         self._draining = True
@@ -170,8 +169,7 @@ class ProcessEngine:
 
     async def drain(self) -> None:
         self._draining = True
-        while self._handles:
-            await asyncio.sleep(0.01)
+        await self._handles.emptied()
 
     async def close(self) -> None:
         self._closed = True

@@ -84,11 +84,15 @@ class Item:
 
 @dataclass(frozen=True)
 class Step:
-    """What a run yields at least every 200 ms of device time: the fraction done (0..1), and now and then a preview."""
+    """What a run yields at least every 200 ms of device time: the fraction done (0..1), and now and then what is known so far.
+
+    `preview` makes the artifact to show meanwhile, for the only item of the batch (long methods have theirs alone); it is called only when
+    a picture is due.
+    """
 
     done: float
     message: str = ""
-    preview: Sequence[Artifact] | None = None
+    preview: Callable[[], Artifact] | None = None
 
 
 class Context(Protocol):

@@ -8,9 +8,11 @@ power of two instead of to a whole chunk, so that a single picture costs what a 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from fanlight.artifact import Artifact
 from fanlight.explainers.base import Context, Step, Target
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def logits(
     ctx: Context,
     span: tuple[float, float] = (0.0, 1.0),
     message: str = "",
+    preview: Callable[[Tensor], Artifact] | None = None,
 ) -> Generator[Step, None, Tensor]:
     """All logits of `total` pictures, without gradients: (total, K) float32 on the CPU.
 
@@ -49,6 +52,7 @@ def logits(
         picture: (start, stop) -> (stop - start, 3, H, W); called chunk by chunk, so that never all of them exist at
             once.
         span: the part of the progress bar that this evaluation fills.
+        preview: what to show of the logits of the first pictures, (n, K), while the others are asked about.
     """
     import torch
 
@@ -56,7 +60,8 @@ def logits(
     for start, stop, rows in chunks(total, ctx.chunk):
         with torch.inference_mode():
             found.append(model.logits(padded(picture(start, stop), rows))[: stop - start].float().cpu())
-        yield Step(span[0] + (span[1] - span[0]) * stop / total, message)
+        seen = None if preview is None else functools.partial(lambda n: preview(torch.cat(found[:n])), len(found))
+        yield Step(span[0] + (span[1] - span[0]) * stop / total, message, seen)
     return torch.cat(found)
 
 

@@ -218,7 +218,8 @@ class Dispatcher:
                 self._aside(self._note(row, 0.0, ""))
             elif event.kind == "progress":
                 self._news[name] = {"progress": event.data["done"], "message": event.data["message"]}
-                self._tell(row, "running", self._news[name])
+                shown = {"preview": event.data["preview"]} if "preview" in event.data else {}
+                self._tell(row, "running", {**self._news[name], **shown})
                 if time.monotonic() - noted > NOTE:
                     noted = time.monotonic()
                     self._aside(self._note(row, event.data["done"], event.data["message"]))

@@ -11,6 +11,11 @@
     for (const panel of document.querySelectorAll(`.waiting[data-job="${CSS.escape(job.id)}"]`)) {
       panel.querySelector(".said").textContent = words(job);
       panel.querySelector(".fill").style.width = `${100 * job.progress}%`;
+      if (job.preview) {
+        const seen = panel.querySelector(".preview");
+        seen.src = job.preview;
+        seen.hidden = false;
+      }
       panel.querySelector(".meter").setAttribute("aria-valuenow", Math.round(100 * job.progress));
     }
   });

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import functools
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from fanlight.explainers import base, evaluate, maps
 if TYPE_CHECKING:
     from fanlight.adapters.base import ImageClassifier
 
+UNIT = "logit per pixel"
 FIRST = 8  # nodes of the first rule; each further one has twice as many
 
 
@@ -89,6 +91,7 @@ def _explain(
     logits = yield from evaluate.logits(model, lambda a, b: ends[a:b], 2, ctx, (lo, lo))
     f_x, f_b = item.target.value(logits).tolist()
     rules = schedule(params.steps, params.tolerance)
+    before: Callable[[], Artifact] | None = None  # what fewer nodes gave
     for rule, nodes in enumerate(rules):
         at, weights = np.polynomial.legendre.leggauss(nodes)  # on -1..1
         path = torch.tensor((at + 1) / 2, dtype=torch.float32, device=item.x.device)
@@ -99,8 +102,9 @@ def _explain(
             grads = evaluate.gradient(model, x, [item.target] * (stop - start), rows)
             mean += (weight[start:stop, None, None, None] * grads).sum(0)
             done = (sum(rules[:rule]) + stop) / sum(rules)
-            yield base.Step(lo + (hi - lo) * done, f"{nodes} steps")
+            yield base.Step(lo + (hi - lo) * done, f"{nodes} steps", before)
         value = (mean * way).sum(0)  # (H, W)
+        before = functools.partial(maps.image_map, item, value, unit=UNIT, signed=True)
         missed = abs(float(value.double().sum()) - (f_x - f_b))
         error = missed / abs(f_x - f_b) if f_x != f_b else None
         if error is not None and error <= params.tolerance:
@@ -108,7 +112,7 @@ def _explain(
     return maps.image_map(
         item,
         value,
-        unit="logit per pixel",
+        unit=UNIT,
         signed=True,
         baseline=params.baseline,
         steps=nodes,

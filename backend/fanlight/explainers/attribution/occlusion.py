@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from fanlight.adapters.base import ImageClassifier
 
+UNIT = "logit per window"
+
 
 class Occlusion(base.Explainer):
     """Zeiler & Fergus, Visualizing and Understanding Convolutional Networks (ECCV 2014), section 4.2; on logits, and
@@ -76,6 +78,17 @@ def covered(corner: tuple[int, int], window: int) -> tuple[slice, slice]:
     return slice(corner[0], corner[0] + window), slice(corner[1], corner[1] + window)
 
 
+def _spread(size: tuple[int, int], places: list[tuple[int, int]], drops: Tensor, window: int) -> Tensor:
+    """The mean drop of the windows over each pixel, (H, W); 0 where no window was tried yet. `drops` (n,) belong to the first n places."""
+    import torch
+
+    total, cover = torch.zeros(2, *size, dtype=torch.float64)
+    for place, drop in zip(places, drops, strict=False):
+        total[covered(place, window)] += drop
+        cover[covered(place, window)] += 1
+    return total / cover.clamp(min=1)
+
+
 def _explain(
     model: ImageClassifier, item: base.Item, params: Occlusion.Params, ctx: base.Context, lo: float, hi: float
 ) -> Generator[base.Step, None, Artifact]:
@@ -93,18 +106,20 @@ def _explain(
                 row[covered(place, params.window)] = False
             return evaluate.composite(item.x, reference, kept)
 
-        return (yield from evaluate.logits(model, picture, len(places) + 1, ctx, (lo, hi)))
+        f_x = float(item.target.value(item.logits[None]))
+
+        def so_far(logits: Tensor) -> Artifact:
+            drops = f_x - item.target.value(logits[: len(places)]).double()
+            return maps.image_map(item, _spread(size, places, drops, params.window), unit=UNIT, signed=True)
+
+        return (yield from evaluate.logits(model, picture, len(places) + 1, ctx, (lo, hi), preview=so_far))
 
     key = ("occlusion", item.key, params.window, params.stride, params.baseline)
     values = item.target.value((yield from evaluate.once(key, ctx, evaluation))).double()  # (M + 1,)
-    total, cover = torch.zeros(2, *size, dtype=torch.float64)
-    for place, drop in zip(places, values[-1] - values[:-1], strict=True):
-        total[covered(place, params.window)] += drop
-        cover[covered(place, params.window)] += 1
     return maps.image_map(
         item,
-        total / cover,
-        unit="logit per window",
+        _spread(size, places, values[-1] - values[:-1], params.window),
+        unit=UNIT,
         signed=True,
         baseline=params.baseline,
         window=params.window,
