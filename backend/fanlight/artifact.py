@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 import orjson
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
+from safetensors.numpy import load as load_arrays, save as save_arrays
 
 FORMAT = 1
 MAX_HEADER = 1 << 20  # a header of megabytes of spaces parses for a long time; ours are below 10 KiB

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawing_samples import image_map, regions
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fanlight.artifact import KINDS

@@ -7,8 +7,7 @@ import io
 import numpy as np
 import pytest
 import skimage.data
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from PIL import Image
 
 from fanlight import images

@@ -48,8 +48,7 @@ def inspect(source: str) -> Report:
     """The report, made in this process."""
     import torch
 
-    from fanlight.adapters.loader import load
-    from fanlight.adapters.loader import source as source_of
+    from fanlight.adapters.loader import load, source as source_of
 
     torch.manual_seed(0)
     try:

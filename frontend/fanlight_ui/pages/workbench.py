@@ -24,8 +24,7 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import controls, errors, forecast, panels
-from fanlight_ui import workbench as parts
+from fanlight_ui import controls, errors, forecast, panels, workbench as parts
 from fanlight_ui.choice import MOST, Choice, wire_target
 from fanlight_ui.session import ask
 from fanlight_ui.views import base, prediction, trust

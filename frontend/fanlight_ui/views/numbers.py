@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 
 from fanlight.drawing import number
-from fanlight.drawing.number import day as day
-from fanlight.drawing.number import digits as digits
-from fanlight.drawing.number import signed as signed
+from fanlight.drawing.number import day as day, digits as digits, signed as signed
 from fanlight.drawing.trust import score as score
 
 THIN = "\u202f"
