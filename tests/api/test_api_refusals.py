@@ -118,8 +118,16 @@ def test_shares_refuse_what_cannot_be_shared(api: Api) -> None:
     record = api.explain(input=api.upload(noise(4))["id"])
     failed = api.explain(input=api.upload(png((255, 0, 0)))["id"])
     assert failed["state"] == "failed"
-    for body in ({"explanations": []}, {"explanations": ["nope"]}, {"explanations": [failed["id"]]}, {"explanations": [record["id"]], "expires_in_days": 0},
-                 {"explanations": [record["id"]], "expires_in_days": 10**9}, {"explanations": [record["id"]] * 17}, {"explanations": [record["id"]], "view": {"opacity": 7}}):  # fmt: skip
+    one = [record["id"]]
+    for body in (
+        {"explanations": []},
+        {"explanations": ["nope"]},
+        {"explanations": [failed["id"]]},
+        {"explanations": one, "expires_in_days": 0},
+        {"explanations": one, "expires_in_days": 10**9},
+        {"explanations": one * 17},
+        {"explanations": one, "view": {"opacity": 7}},
+    ):
         sentence(api.call("POST", "/shares", json=body))
     sentence(api.call("DELETE", "/shares/nope"))
 

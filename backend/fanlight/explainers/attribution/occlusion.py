@@ -86,7 +86,8 @@ def _spread(size: tuple[int, int], places: list[tuple[int, int]], drops: Tensor,
     for place, drop in zip(places, drops, strict=False):
         total[covered(place, window)] += drop
         cover[covered(place, window)] += 1
-    return total / cover.clamp(min=1)
+    mean: Tensor = total / cover.clamp(min=1)
+    return mean
 
 
 def _explain(
