@@ -77,4 +77,8 @@ class Tab:
 def strangers(requests: list[str], home: str) -> list[str]:
     """Requests that left for another host than `home`'s."""
     own = urlsplit(home).netloc
-    return [url for url in requests if urlsplit(url).scheme in ("http", "https", "ws", "wss") and urlsplit(url).netloc != own]
+    return [
+        url
+        for url in requests
+        if urlsplit(url).scheme in ("http", "https", "ws", "wss") and urlsplit(url).netloc != own
+    ]

@@ -27,9 +27,9 @@ class Declared(BaseModel):
     @property
     def target(self) -> str:
         if self.at_most is not None:
-            return f"at most {number(self.at_most)} {self.unit}".strip()
+            return f"at most {self.at_most:g} {self.unit}".strip()
         if self.at_least is not None:
-            return f"at least {number(self.at_least)} {self.unit}".strip()
+            return f"at least {self.at_least:g} {self.unit}".strip()
         return ""
 
 

@@ -56,7 +56,9 @@ def accepted(http: httpx.Client, known: list[str], rounds: int, requests: int) -
     seeds = itertools.count(1)
     found: dict[str, dict[str, list[float]]] = {"seeds": {"p50": [], "p95": []}, "new": {"p50": [], "p95": []}}
     for _ in range(rounds):
-        bodies = [_api.request(p, seed=next(seeds), target=0) for p in itertools.islice(itertools.cycle(known), requests)]
+        bodies = [
+            _api.request(p, seed=next(seeds), target=0) for p in itertools.islice(itertools.cycle(known), requests)
+        ]
         _note(found["seeds"], [_promise(http, body) for body in bodies])
         _drain(http)
         bodies = [_api.request(_api.upload(http, p)) for p in itertools.islice(fresh, requests)]

@@ -54,11 +54,11 @@ class Offline:
         import torch
 
         from fanlight.explainers.base import Item, Target
-        from fanlight.images import crop_resize, load
+        from fanlight.images import load
 
         pixels = [load(blob) for blob in blobs]
         boxes = [self.model.view(p.shape[1], p.shape[0]) for p in pixels]
-        shown = [crop_resize(p, box, self.model.size) for p, box in zip(pixels, boxes, strict=True)]
+        shown = [self.model.pixels(p) for p in pixels]
         x = [self.model.prepare(p) for p in pixels]
         with torch.inference_mode():
             logits = self.model.logits(torch.stack(x)).float().cpu()
@@ -91,7 +91,7 @@ class Lent:
     def reuse(self, _key: Any, compute: Callable[[], Any]) -> Any:
         return compute()
 
-    def remember(self, key: Any, value: Any) -> None:
+    def remember(self, _key: Any, _value: Any) -> None:
         return None
 
     def recall(self, _key: Any) -> None:

@@ -69,7 +69,7 @@ def program(command: Sequence[str], port: int, log: Path, env: Mapping[str, str]
     with log.open("ab") as out:
         began = time.monotonic()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=inherited | env, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**inherited, **env}, start_new_session=True
         )
     try:
         yield Server(f"http://127.0.0.1:{port}", process, began, log)

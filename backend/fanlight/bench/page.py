@@ -47,7 +47,9 @@ FIGURES = {
     "neighbour_gradio": Declared(
         measures="Somebody's Saliency while an occlusion runs: Explain to painted, Gradio", unit="s"
     ),
-    "pss_fanlight": Declared(measures="Peak memory of the server and its worker (PSS), Fanlight", unit="GiB", at_most=1.0),
+    "pss_fanlight": Declared(
+        measures="Peak memory of the server and its worker (PSS), Fanlight", unit="GiB", at_most=1.0
+    ),
     "rss_fanlight": Declared(measures="Peak memory, sum of RSS (shared pages counted twice), Fanlight", unit="GiB"),
     "pss_gradio": Declared(measures="Peak memory (PSS), Gradio", unit="GiB"),
     "rss_gradio": Declared(measures="Peak memory, sum of RSS, Gradio", unit="GiB"),

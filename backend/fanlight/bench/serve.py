@@ -24,7 +24,9 @@ FIGURES = {
     "stored_busy_p50": Declared(measures="The same while an occlusion runs, median", unit="ms"),
     "stored_busy_p95": Declared(measures="The same while an occlusion runs, 95th percentile", unit="ms"),
     "accepted_p50": Declared(measures="202 while the device is busy, known picture, median", unit="ms"),
-    "accepted_p95": Declared(measures="202 while the device is busy, known picture, 95th percentile", unit="ms", at_most=50),
+    "accepted_p95": Declared(
+        measures="202 while the device is busy, known picture, 95th percentile", unit="ms", at_most=50
+    ),
     "accepted_new_p50": Declared(measures="202 while the device is busy, new picture and no target, median", unit="ms"),
     "accepted_new_p95": Declared(
         measures="202 while the device is busy, new picture and no target, 95th percentile", unit="ms", at_most=50
@@ -57,7 +59,12 @@ def run(options: Sequence[str]) -> dict[str, Any]:
     """Options: --rounds N, --requests N (per round of a latency), --seconds S (per round of a throughput), --threads N,
     --only PART (latency, throughput or start)."""
     chosen = _options(options)
-    about: dict[str, Any] = {"benchmark": "serve", "date": today(), "machine": machine(), "versions": versions(PACKAGES)}
+    about: dict[str, Any] = {
+        "benchmark": "serve",
+        "date": today(),
+        "machine": machine(),
+        "versions": versions(PACKAGES),
+    }
     about["options"] = vars(chosen)
     measured: dict[str, Sequence[float]] = {}
     remarks: dict[str, str] = {}
