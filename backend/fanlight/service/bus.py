@@ -64,16 +64,17 @@ class Bus:
         with self._subscribed() as q:
             seen = last if last is not None else await db.aread(newest)
             while True:
-                for row in await db.aread(lambda c, s=seen: _after(c, workspace, s)):  # type: ignore[misc]
-                    seen = row.id
-                    yield row.id, row.data
+                while rows := await db.aread(lambda c, s=seen: _after(c, workspace, s)):  # type: ignore[misc]
+                    for row in rows:
+                        seen = row.id
+                        yield row.id, row.data
                 ticked = False
                 while not ticked:
                     try:
                         message = await asyncio.wait_for(q.get(), HEARTBEAT)
-                    except TimeoutError:
+                    except TimeoutError:  # look too: another server may have written, or a tick found the queue full
                         yield None, {}
-                        continue
+                        message = None
                     if message is None:
                         ticked = True
                     else:
