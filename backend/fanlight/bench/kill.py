@@ -92,10 +92,17 @@ def campaign(folder: Path, points: int, model: str = "tiny", seed: int = 0, pati
     measured: dict[str, Any] = {"unfinished": [], "restart": []}
     tiny = folder / "tiny.py"
     tiny.write_text(TINY)
+    settings: dict[str, Any] = {
+        "models": tiny,
+        "default_model": model != "tiny",
+        "trust": "request",
+        "examples": False,
+        "threads": 1,
+    }
     pending: list[str] = []
     killed = 0.0
     for point in range(points + 1):
-        with fanlight(folder, models=tiny, trust="request", examples=False, threads=1) as server, _api(server) as http:
+        with fanlight(folder, **settings) as server, _api(server) as http:
             if killed:
                 measured["restart"].append(time.monotonic() - killed)
             inputs = [_upload(http, n) for n in range(PICTURES)]
