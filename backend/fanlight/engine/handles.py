@@ -16,16 +16,16 @@ class QueueHandle:
         self.job = job
         self._stop = stop
         self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._over = False
 
     def put(self, event: Event) -> None:
         self._events.put_nowait(event)
 
     async def events(self) -> AsyncIterator[Event]:
-        while True:
+        while not self._over:
             event = await self._events.get()
+            self._over = event.last
             yield event
-            if event.last:
-                return
 
     async def cancel(self) -> None:
         self._stop(self.job)

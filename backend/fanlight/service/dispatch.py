@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -50,7 +50,7 @@ class Dispatcher:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         if self.context.db.sqlite:  # this server is the only one of its file: what a dead one held is free
-            await self.context.db.awrite(lambda c: self._reclaim(c, dead=True))
+            await self.context.db.awrite(lambda c: self._reclaim(c, [], dead=True))
         self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._renew_loop())]
 
     async def drain(self, seconds: float) -> None:
@@ -144,9 +144,9 @@ class Dispatcher:
         while True:
             await asyncio.sleep(1.0)
             try:
-                await self.context.db.awrite(self._sweep)
+                held = list(self._tasks)
+                await self.context.db.awrite(lambda c, h=held: self._sweep(c, h))  # type: ignore[misc]
                 if time.monotonic() - renewed > RENEW:
-                    held = list(self._tasks)
                     for name in await self.context.db.awrite(lambda c, h=held: ledger.renew(c, self.owner, h)):  # type: ignore[misc]
                         self.stop(name)
                     renewed = time.monotonic()
@@ -157,9 +157,9 @@ class Dispatcher:
             except Exception:
                 log.exception("leases could not be renewed")
 
-    def _sweep(self, conn: Connection) -> None:
+    def _sweep(self, conn: Connection, held: Collection[str]) -> None:
         """Frees what dead servers held; ends what nobody works on and what is over: cancelled before it was claimed, or past its deadline."""
-        self._reclaim(conn)
+        self._reclaim(conn, held)
         for row in ledger.overdue(conn):
             state = "cancelled" if row.cancel_requested else "expired"
             error = (
@@ -170,8 +170,8 @@ class Dispatcher:
             ledger.close(conn, [row.id], state, error)
             self._closed(conn, row, state, error)
 
-    def _reclaim(self, conn: Connection, *, dead: bool = False) -> None:
-        doomed = ledger.reclaim(conn, held=list(self._tasks), dead=dead)
+    def _reclaim(self, conn: Connection, held: Collection[str], *, dead: bool = False) -> None:
+        doomed = ledger.reclaim(conn, held=held, dead=dead)
         error = {
             "code": "worker_crashed",
             "message": f"The server ended {ledger.MAX_CRASHES} times while it worked on this job.",
