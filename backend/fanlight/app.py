@@ -140,17 +140,24 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _open(context: Context) -> None:
-    """What is registered beside the running server: models, data sets, worked examples."""
+    """What is registered beside the running server: models and data sets at once, then worked examples."""
     try:
-        await context.models.register()
-        for source in datasets.sources(context.settings):
-            await asyncio.to_thread(datasets.register, context, source)
+        await asyncio.gather(context.models.register(), _shelve(context))
         if context.settings.examples:
             await asyncio.to_thread(examples.compute, context)
     except FanlightError as e:
         log.error("not everything could be registered", problem=e.message)
     except Exception:
         log.exception("not everything could be registered")
+
+
+async def _shelve(context: Context) -> None:
+    """The data sets, while the models are being loaded; one that cannot be read costs nobody the models."""
+    try:
+        for source in datasets.sources(context.settings):
+            await asyncio.to_thread(datasets.register, context, source)
+    except FanlightError as e:
+        log.error("data set not registered", problem=e.message)
 
 
 def access_token(settings: Settings) -> str:
