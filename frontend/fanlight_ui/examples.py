@@ -10,6 +10,7 @@ from dash.development.base_component import Component
 from fanlight.client import calls
 from fanlight.wire import ExplainerInfo, Model, Sample
 from fanlight_ui import session
+from fanlight_ui.views.base import picture
 
 COUNT = 3
 
@@ -54,12 +55,12 @@ def example(sample: Sample, model: Model, explainer: ExplainerInfo) -> Component
     asked = {"type": "example", "input": sample.input, "model": model.id, "explainer": explainer.name}
     return html.Article(
         [
-            html.Img(src=session.src(sample.thumbnail), alt="", className="shot"),
+            html.Img(src=picture(sample.input), alt="", className="shot"),
             html.Div(
                 [
                     html.H2(
                         html.Button(
-                            f"Why “{sample.label}”?" if sample.label else f"Explain {sample.name}",
+                            f"Why “{sample.label}”?" if sample.label else f"Explain “{sample.name}”",
                             id=asked,
                             className="link",
                         )

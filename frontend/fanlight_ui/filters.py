@@ -11,7 +11,7 @@ from fanlight.wire import Explanation, Facet, Page
 from fanlight_ui import session
 from fanlight_ui.query import FILTERS, SORTS, Query
 
-MINE = Facet(value="me", label="mine", count=-1)
+MINE = Facet(value="me", label="Mine", count=-1)
 SHOWN = 6
 """Values of a filter before "more"."""
 
@@ -46,11 +46,16 @@ def group(query: Query, name: str, facets: Sequence[Facet], title: str | None = 
     return html.Section([html.H2(title or FILTERS[name]), html.Ul(items[:SHOWN]), *rest], className=f"by-{name}")
 
 
+def spoken(name: str, label: str) -> str:
+    """A value as it stands in a list: with a capital, unless it is a name that somebody else gave."""
+    return label if name in ("class", "tag", "owner") else label[:1].upper() + label[1:]
+
+
 def item(query: Query, name: str, facet: Facet, chosen: bool) -> Component:
     """A chosen value links to the list without it."""
     inside = [
         html.Span("✓" if chosen else "", className="tick", **{"aria-hidden": "true"}),
-        html.Span(facet.label, className="label"),
+        html.Span(spoken(name, facet.label), className="label"),
         html.Span(" (chosen; press to take it out)", className="sr") if chosen else None,
         html.Span(f"{facet.count:,}", className="count") if facet.count >= 0 else None,
     ]
@@ -62,7 +67,7 @@ def head(query: Query, found: Page[Explanation], facets: Mapping[str, Sequence[F
     """Title, how many, what narrows it, order and view."""
     count = f"{found.total:,}{'+' if found.total_is_floor else ''}"
     of = f"{count} of {stored:,}" if query.filters else count
-    labels = {(name, f.value): f.label for name, values in facets.items() for f in values}
+    labels = {(name, f.value): f.label for name, values in {**facets, "owner": [MINE]}.items() for f in values}
     chips = [chip(query, name, labels.get((name, value), value)) for name, value in query.filters.items()]
     other = "table" if query.view == "cards" else "cards"
     return html.Div(
@@ -86,7 +91,7 @@ def head(query: Query, found: Page[Explanation], facets: Mapping[str, Sequence[F
 
 
 def chip(query: Query, name: str, label: str) -> Component:
-    said = {"q": f"“{label}”", "owner": "mine"}.get(name, label)
+    said = f"“{label}”" if name == "q" else spoken(name, label)
     inside = [html.Span("Take out: ", className="sr"), said, html.Span(" ×", **{"aria-hidden": "true"})]
     return dcc.Link(inside, href=query.to(**{name: None}), className="chip")
 

@@ -70,7 +70,7 @@ def head(record: wire.Explanation) -> Component:
     return html.Div(
         [
             html.H1(title(record), id="ex-title"),
-            html.Span(" · ".join(origin), className="quiet"),
+            html.Span(" · ".join(origin), className="quiet from"),
             html.Div(actions, className="actions"),
         ],
         className="head",
@@ -245,7 +245,7 @@ def maps(known: Known) -> list[Component | None]:
                 thumbLabel="Opacity of the map",
             ),
             html.Output(
-                "point at the map, or use the arrow keys on it",
+                "point at the map or use arrow keys",
                 className="quiet num",
                 **{"data-pixel": "1", "aria-live": "polite"},
             ),

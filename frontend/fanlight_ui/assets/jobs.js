@@ -1,7 +1,8 @@
 // Moves the bars and words of the jobs page with each event; what a job says when it changes its state comes from the server.
 addEventListener("fanlight:event", ({ detail: job }) => {
   if (job.type !== "job" || !["queued", "running"].includes(job.state)) return;
-  if (!document.querySelector(".job progress")) return;
+  // The list may be of another moment than the event: a job that is not on the page has nothing to move.
+  if (!document.getElementById(JSON.stringify({ job: job.id, type: "job-bar" }))) return;
   const time = (s) => (s < 90 ? `${Math.max(1, Math.round(s))} s` : s < 5400 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`);
   const left = job.seconds_left == null ? "" : `about ${time(job.seconds_left)} left`;
   const place = job.place ? `${job.place} before it in the queue` : "next in the queue";
