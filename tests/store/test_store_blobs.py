@@ -152,3 +152,27 @@ def test_a_disk_without_room_is_a_sentence_and_leaves_no_part_of_a_blob(tmp_path
     assert "\nb'small' True\n" in done.stdout
     files = {p.name for p in (tmp_path / "artifacts").rglob("*") if p.is_file()}
     assert files == {digest(b"small"), digest(b"large" * 10_000)}
+
+
+SLOW_PUT = """
+import sys
+from fanlight.blobs import Blobs
+blob = bytes(100_000_000)
+print("ready", flush=True)
+Blobs(sys.argv[1]).put(blob)
+print("done", flush=True)
+"""
+
+
+def test_a_put_that_is_killed_leaves_nothing_that_can_be_read(tmp_path: Path) -> None:
+    blobs, name = Blobs(str(tmp_path)), digest(bytes(100_000_000))
+    with subprocess.Popen([sys.executable, "-c", SLOW_PUT, tmp_path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        while not any(p.is_file() and p.stat().st_size for p in tmp_path.rglob("*")):
+            assert process.poll() is None, "it was done before it was seen"
+        process.kill()
+        interrupted = process.stdout.read() == ""
+    assert interrupted, "it was done before it was killed"
+    assert not blobs.has(name) and any("#" in p.name for p in tmp_path.rglob("*"))
+    blobs.put(bytes(100_000_000))
+    assert len(blobs.get(name)) == 100_000_000

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from fanlight.errors import Unavailable
 from fanlight.store.database import Database, now
+from fanlight.store.migrate import upgrade
 from fanlight.store.tables import counter, event
 
 
@@ -251,8 +252,6 @@ def test_a_database_that_is_away_is_a_sentence(url: str, db: Database) -> None:
 
 @pytest.mark.postgres
 def test_a_cut_connection_costs_one_answer_and_not_the_writer(postgres_url: str) -> None:
-    from fanlight.store.migrate import upgrade
-
     upgrade(postgres_url)
     db = Database(postgres_url)
 
@@ -264,3 +263,29 @@ def test_a_cut_connection_costs_one_answer_and_not_the_writer(postgres_url: str)
     db.write(put("after"))
     assert names(db) == ["after"]
     db.close()
+
+
+@pytest.mark.postgres
+def test_a_server_that_falls_asleep_during_its_turn_does_not_keep_the_others_from_writing(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade(postgres_url)
+    monkeypatch.setattr("fanlight.store.database.PATIENCE", "-c idle_in_transaction_session_timeout=1s")
+    sleeper, other = Database(postgres_url), Database(postgres_url)
+
+    def fall_asleep(conn: Connection) -> None:
+        put("asleep")(conn)
+        time.sleep(2.5)
+
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(sleeper.write, fall_asleep)
+        time.sleep(0.2)
+        began = time.monotonic()
+        other.write(put("other"))
+        assert time.monotonic() - began < 2
+        with pytest.raises(Unavailable):
+            lost.result()
+    sleeper.write(put("awake"))
+    assert names(other) == ["awake", "other"]
+    sleeper.close()
+    other.close()

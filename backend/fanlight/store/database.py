@@ -27,6 +27,7 @@ T = TypeVar("T")
 Write = tuple[Callable[[Connection], Any], Future[Any]]
 log = structlog.get_logger()
 GROUP = 64  # most writes in one commit
+PATIENCE = "-c idle_in_transaction_session_timeout=10s"  # with a server that fell asleep during its turn
 TURN = 0xFA_4C_16_48  # advisory lock of PostgreSQL: whose turn it is to write
 
 
@@ -51,7 +52,9 @@ class Database:
             _tune_sqlite(self.engine)
             self._reader = self.engine
         else:
-            self.engine = create_engine(url, pool_size=16, max_overflow=16, pool_pre_ping=True)
+            self.engine = create_engine(
+                url, connect_args={"options": PATIENCE}, pool_size=16, max_overflow=16, pool_pre_ping=True
+            )
             self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="db")
         self._writes: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
