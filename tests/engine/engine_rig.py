@@ -59,16 +59,17 @@ class Rig:
 
     Args:
         kind: inline | thread | process.
+        device: cpu or cuda.
     """
 
-    def __init__(self, kind: str, folder: Path, **options: Any):
+    def __init__(self, kind: str, folder: Path, *, device: str = "cpu", **options: Any):
         self.kind, self.folder = kind, folder
         self.path = folder / "tiny.py"
         self.path.write_text(MODEL)
         self.source = {"file": str(self.path)}
         self.blobs = Blobs(str(folder / "blobs"))
         self.loop = asyncio.new_event_loop()
-        config = Config(artifacts=str(folder / "blobs"), device="cpu", threads=1)
+        config = Config(artifacts=str(folder / "blobs"), device=device, threads=1)
         made: dict[str, Callable[[], Engine]] = {
             "inline": lambda: InlineEngine(lambda: Execution(config, self.blobs)),
             "thread": lambda: ThreadEngine(lambda: Execution(config, self.blobs)),
