@@ -26,7 +26,7 @@ def test_from_the_first_page_to_a_link_that_is_dead_again(visitor: Come) -> None
         page.wait_for_selector("#wb-go")
         assert page.locator("#wb-go").is_disabled(), "there is no picture yet"
         me.upload("my-cup.jpg", photograph())
-        assert "my-cup.jpg · 320 × 213 px" in page.inner_text("#wb-about")
+        assert "my-cup.jpg · 320 × 213 px" in page.inner_text("#wb-about").replace("\u00a0", " ")
         me.methods("Grad-CAM")
         me.explain()
         assert_painted(me)
@@ -197,4 +197,4 @@ def set_samples(me: Visitor, samples: int) -> Any:
     me.page.click(".method summary >> text=KernelSHAP")
     me.page.get_by_role("textbox", name="Samples", exact=True).fill(str(samples))
     me.page.keyboard.press("Tab")
-    me.until("n => decodeURIComponent(location.search).includes(`\"samples\":${n}`)", samples)
+    me.until('n => decodeURIComponent(location.search).includes(`"samples":${n}`)', samples)

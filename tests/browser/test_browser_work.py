@@ -21,7 +21,7 @@ def ask_at_length(me: Visitor, samples: int, seed: int = 0) -> Any:
     page.get_by_role("textbox", name="Samples", exact=True).fill(str(samples))
     page.get_by_role("textbox", name="Seed").fill(str(seed))
     page.keyboard.press("Tab")
-    me.until("n => decodeURIComponent(location.search).includes(`\"samples\":${n}`)", samples)
+    me.until('n => decodeURIComponent(location.search).includes(`"samples":${n}`)', samples)
     page.click("#wb-go")
     page.wait_for_selector(".waiting .said:text-matches('[1-9]\\\\d* %')")
     return page
@@ -83,7 +83,10 @@ def test_two_people_at_once_see_each_other_only_in_what_is_stored(visitor: Come)
         assert chosen(hers) == ["Saliency", "Grad-CAM"] and chosen(his) == ["KernelSHAP"]
         assert hers.locator(".waiting").count() == 0 and his.locator(".map").count() == 0
         assert not hers.locator("#wb-shared").is_checked() and his.locator("#wb-shared").is_checked()
-        assert his.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--overlay').trim()") in ("", "0.8")
+        assert his.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--overlay').trim()") in (
+            "",
+            "0.8",
+        )
         for page, other in ((hers, "bobs-rocket"), (his, "anns-cat")):
             assert other not in page.inner_text("body")
 
