@@ -13,6 +13,7 @@ from fanlight_ui.views import base
 from fanlight_ui.views.numbers import day, digits
 
 CORNERS = ("left", "top", "right", "bottom")
+HIDE = "Hide this part and ask again"
 
 
 def hide(record: wire.Explanation) -> Component | None:
@@ -53,7 +54,7 @@ def hide(record: wire.Explanation) -> Component | None:
         html.Div(fields, className="corners"),
         html.Div(
             [
-                html.Button("Hide this part and ask again", id="ex-hide", className="button primary"),
+                html.Button(HIDE, id="ex-hide", className="button primary"),
                 html.Span(id="ex-hide-said", role="status"),
             ],
             className="row",

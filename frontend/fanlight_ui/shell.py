@@ -71,7 +71,7 @@ def header() -> Component:
             dcc.Link([mark(), html.Span("Fanlight")], href=session.href("/"), className="brand"),
             html.Nav(links, **{"aria-label": "Main"}),
             search,
-            dcc.Link("", id="running", href=session.href("/jobs"), className="running num"),
+            dcc.Link("", id="running", href=session.href("/jobs"), className="num"),
             scheme_toggle(),
         ],
         className="bar",

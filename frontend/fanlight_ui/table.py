@@ -21,13 +21,13 @@ from fanlight_ui.views.numbers import when
 BLOCK = 60
 
 COLUMNS: list[dict[str, Any]] = [
-    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 136, "flex": 1},
-    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 112},
-    {"field": "method", "headerName": "Method", "minWidth": 190, "flex": 1},
-    {"field": "model", "headerName": "Model", "minWidth": 156, "flex": 1},
-    {"field": "faithfulness", "headerName": "Faithfulness", "width": 180},
-    {"field": "outcome", "headerName": "Outcome", "width": 96},
-    {"field": "stored", "headerName": "Stored", "width": 198},
+    {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 110, "flex": 1},
+    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 98},
+    {"field": "method", "headerName": "Method", "minWidth": 156, "flex": 1},
+    {"field": "model", "headerName": "Model", "minWidth": 140, "flex": 1},
+    {"field": "faithfulness", "headerName": "Faithfulness", "width": 146},
+    {"field": "outcome", "headerName": "Outcome", "width": 86},
+    {"field": "stored", "headerName": "Stored", "width": 150},
     {"field": "input", "headerName": "Input", "minWidth": 120, "flex": 1},
 ]
 

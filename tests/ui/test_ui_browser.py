@@ -252,7 +252,7 @@ def test_a_job_moves_with_the_events_of_the_stream(browser: Any, site: Site) -> 
     with Tab(browser, site) as tab:
         with tab.page.expect_response("**/api/v1/events"):
             page = tab.open("jobs")
-        page.wait_for_selector(".running >> text=2 running")
+        page.wait_for_selector("#running >> text=2 running")
         page.wait_for_selector(".job progress")
         event = {"type": "job", "id": "j1", "explanation": "e0003", "kind": "explain"}
         for progress in (0.5, 0.77):
@@ -264,7 +264,7 @@ def test_a_job_moves_with_the_events_of_the_stream(browser: Any, site: Site) -> 
         site.store.jobs["j1"] = site.store.jobs["j1"].model_copy(update=done)
         site.store.emit(**event, **done, message="", place=None, seconds_left=None)
         page.wait_for_selector(".job.succeeded >> text=Occlusion of coffee.png")
-        page.wait_for_selector(".running >> text=1 running")
+        page.wait_for_selector("#running >> text=1 running")
         assert tab.wrong == []
 
 
@@ -360,7 +360,7 @@ def test_samples_are_searched_and_lead_to_the_workbench(browser: Any, shared_sit
 def test_everything_works_below_a_prefix(browser: Any, site_below_a_prefix: Site, name: str) -> None:
     with Tab(browser, site_below_a_prefix) as tab:
         page = tab.open(PAGES[name])
-        page.wait_for_selector(".running >> text=2 running")
+        page.wait_for_selector("#running >> text=2 running")
         page.wait_for_timeout(300)
         page.click("a.nav >> text=Shares")
         page.wait_for_selector("h1 >> text=Shares")

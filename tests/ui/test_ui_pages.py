@@ -186,4 +186,4 @@ def test_samples_lead_to_the_workbench(store: fake_api.Store) -> None:
 
 def test_settings_tell_the_facts_of_the_server(store: fake_api.Store) -> None:
     shown = words(asyncio.run(page("settings").layout()))
-    assert "this machine only" in shown and "share days 30" in shown and "2 running, 1 waiting" in shown
+    assert "this machine only" in shown and "A link lasts 30 days" in shown and "2 running, 1 waiting" in shown

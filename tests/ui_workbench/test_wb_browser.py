@@ -204,6 +204,7 @@ def test_share_export_and_delete_work_from_the_keyboard(page: Any, live: Live) -
     shot(page, "explanation-share")
     assert faults(page) == []
     page.keyboard.press("Escape")
+    page.wait_for_selector("#ex-share:focus")  # focus comes back, which would close a menu that is open by then
     page.locator("#ex-export summary").press("Enter")
     assert page.get_by_text("Table (CSV)").is_visible()
     page.keyboard.press("Escape")

@@ -17,7 +17,7 @@
       },
 
       show_input(input, methods) {
-        const about = input?.id ? [input.name, `${input.width} × ${input.height} px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
+        const about = input?.id ? [input.name, `${input.width}\u00a0×\u00a0${input.height}\u00a0px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
         return [!input, !!input, about, !input?.id || !methods?.length];
       },
 

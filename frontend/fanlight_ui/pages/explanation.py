@@ -231,7 +231,10 @@ async def change(clicks: int | None, hidden: bool, id: str) -> tuple[Any, ...]:
     Input("ex-hide", "n_clicks"),
     State("ex-id", "data"),
     *(State(f"ex-hide-{corner}", "value") for corner in changes.CORNERS),
-    running=[(Output("ex-hide", "disabled"), True, False)],
+    running=[
+        (Output("ex-hide", "disabled"), True, False),
+        (Output("ex-hide", "children"), "Asking the model …", changes.HIDE),
+    ],
     prevent_initial_call=True,
 )
 async def hide(clicks: int | None, id: str, *corners: Any) -> Any:

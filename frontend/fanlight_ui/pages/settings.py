@@ -73,11 +73,23 @@ def server(s: System) -> Component:
     )
 
 
+CONFIGURED = {
+    "max_upload_mb": ("Largest upload", "MiB"),
+    "max_megapixels": ("Largest picture", "megapixels"),
+    "share_days": ("A link lasts", "days, unless its maker chooses"),
+    "job_deadline": ("A job may take", "s"),
+    "throughput": ("Measured speed", "forward passes per second"),
+}
+"""Names and units of those that a person would not guess."""
+
+
 def configured(s: System) -> Component | None:
     """As the server tells them: it leaves out what is secret."""
-    told = {
-        name.replace("_", " "): words(value) for name, value in s.settings.items() if value not in (None, "", {}, [])
-    }
+    told = {}
+    for key, value in s.settings.items():
+        name, unit = CONFIGURED.get(key, (key.replace("_", " ").capitalize(), ""))
+        if value not in (None, "", {}, []):
+            told[name] = f"{words(value)} {unit}".strip()
     return facts("Configuration", told)
 
 

@@ -160,7 +160,8 @@ async def cost(names: list[str]) -> str:
     if not names:
         return "Choose at least one method."
     infos, system = await asyncio.gather(ask(calls.explainers()), ask(calls.system()))
-    return forecast.words(sum(i.cost for i in infos if i.name in names), system.settings.get("throughput"))
+    asked = sum(i.cost for i in infos if i.name in names)
+    return f"{forecast.words(asked, system.settings.get('throughput'))}, with default parameters"
 
 
 @callback(
