@@ -33,13 +33,16 @@ class App:
         self.context = http.app.state.context  # type: ignore[attr-defined]
         self.pictures = 0
 
-    def promise(self, **request: Any) -> str:
+    def picture(self) -> str:
         self.pictures += 1
         pixels = np.random.default_rng(self.pictures).integers(0, 255, (40, 40, 3), dtype=np.uint8)
         out = io.BytesIO()
         Image.fromarray(pixels).save(out, "PNG")
-        picture = self.http.post("/api/v1/inputs", files={"file": ("x.png", out.getvalue())}).json()["id"]
-        body = {"model": "tiny", "explainer": "saliency", "input": picture, **request}
+        return str(self.http.post("/api/v1/inputs", files={"file": ("x.png", out.getvalue())}).json()["id"])
+
+    def promise(self, **request: Any) -> str:
+        body = {"model": "tiny", "explainer": "saliency", **request}
+        body.setdefault("input", self.picture())
         answer = self.http.post("/api/v1/explanations", json=body)
         assert answer.status_code in (200, 202), answer.text
         return str(answer.json()["id"])
@@ -163,3 +166,18 @@ def test_a_job_past_its_deadline_expires_with_a_sentence(app: App) -> None:
         assert (record["state"], record["error"]["code"]) == ("expired", "deadline")
     (app.folder / "tiny.py.slow").unlink()
     assert app.finished(app.promise())["state"] == "succeeded"
+
+
+def test_a_request_without_a_target_is_found_again_when_the_prediction_becomes_known_meanwhile(app: App) -> None:
+    """Another request for the same picture overtakes it, and the top class is known before it has begun."""
+    (app.folder / "tiny.py.slow").touch()
+    app.until(app.promise(**LONG), "running")
+    picture = app.picture()
+    waiting = app.promise(input=picture, **LONG)
+    quick = app.finished(app.promise(input=picture))
+    record = app.record(waiting)
+    assert record["state"] == "queued" and record["target"] == quick["target"]
+    assert app.promise(input=picture, **LONG) == waiting
+    assert app.promise(input=picture, target=quick["target"], **LONG) == waiting
+    (app.folder / "tiny.py.slow").unlink()
+    assert app.finished(waiting)["target"] == quick["target"]

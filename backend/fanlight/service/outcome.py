@@ -25,14 +25,21 @@ TRUST_COST = 600  # 28 steps, two directions, of one order and of ten random one
 
 def predicted(context: Context, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
     """The prediction is known before the explanation: an omitted target gets its class, and the key that goes with it."""
-    record = conn.execute(select(explanation).where(explanation.c.id == row.explanation)).first()
-    if record is None or record.target is not None:
-        return
-    _remember(conn, record, data["prediction"])
+    wanted = select(explanation).where(explanation.c.id == row.explanation, explanation.c.target.is_(None))
+    record = conn.execute(wanted).first()
+    if record is not None:
+        _resolve(context, conn, record, data["target"], data["prediction"])
+        _remember(context, conn, record, data["prediction"])
+
+
+def _resolve(
+    context: Context, conn: Connection, record: Row[Any], target: Mapping[str, Any], top: Sequence[Mapping[str, Any]]
+) -> None:
+    """Gives a record that asked for the top prediction its class."""
     values: dict[str, Any] = {
-        "target": data["target"],
-        "target_name": context.models.target_name(record.model, data["target"]),
-        "prediction": data["prediction"],
+        "target": dict(target),
+        "target_name": context.models.target_name(record.model, target),
+        "prediction": list(top),
     }
     if record.recomputes is None:
         content = key(
@@ -41,14 +48,14 @@ def predicted(context: Context, conn: Connection, row: Row[Any], data: Mapping[s
             explainer=record.explainer,
             version=record.explainer_version,
             params=record.params,
-            target=data["target"],
+            target=target,
             seed=record.seed,
             parent=record.parent,
             edits=record.edits,
         )
         taken = conn.execute(
             select(explanation.c.id).where(
-                explanation.c.workspace == row.workspace, explanation.c.key == content, explanation.c.live
+                explanation.c.workspace == record.workspace, explanation.c.key == content, explanation.c.live
             )
         ).first()
         if taken is None:  # else somebody asked for this very class meanwhile: both records stand
@@ -106,8 +113,7 @@ def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[s
 
 def _explained(context: Context, conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> None:
     top = data["prediction"][0]
-    if not record.edits:
-        _remember(conn, record, data["prediction"])
+    _remember(context, conn, record, data["prediction"])
     values: dict[str, Any] = {
         "state": "succeeded",
         "target": data["target"],
@@ -220,7 +226,10 @@ def _trusted(conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> Non
     ledger.emit(conn, record.workspace, {"type": "trust", "explanation": record.id, "state": trust["state"]})
 
 
-def _remember(conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any]]) -> None:
+def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any]]) -> None:
+    """From now on an omitted target of this model and input is resolved at once, and so are those that wait: who asks again finds them."""
+    if record.edits:
+        return
     known = conn.execute(
         select(prediction.c.input).where(
             prediction.c.workspace == record.workspace,
@@ -228,9 +237,20 @@ def _remember(conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any
             prediction.c.input == record.input,
         )
     ).first()
-    if known is None and not record.edits:
-        row = {"workspace": record.workspace, "model_digest": record.model_digest, "input": record.input}
-        conn.execute(insert(prediction).values(**row, top=list(top), created=now(conn)))
+    if known is not None:
+        return
+    row = {"workspace": record.workspace, "model_digest": record.model_digest, "input": record.input}
+    conn.execute(insert(prediction).values(**row, top=list(top), created=now(conn)))
+    waiting = select(explanation).where(
+        explanation.c.workspace == record.workspace,
+        explanation.c.model_digest == record.model_digest,
+        explanation.c.input == record.input,
+        explanation.c.target.is_(None),
+        explanation.c.live,
+    )
+    for other in conn.execute(waiting).all():
+        if not other.edits:
+            _resolve(context, conn, other, {"class": top[0]["index"]}, top)
 
 
 def _refer(conn: Connection, record: Row[Any], blob: str) -> None:
