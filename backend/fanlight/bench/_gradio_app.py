@@ -1,5 +1,6 @@
 """What people build instead: Gradio around Captum, in one file, with the same network and the same preparation of pictures.
 
+The network runs in PyTorch's usual memory layout, as it does where nobody thought of it; `--channels-last` gives it Fanlight's.
 `python -m fanlight.bench._gradio_app serve --port N` serves it; `... tune` prints the fastest batch sizes of this machine as JSON.
 """
 
@@ -28,6 +29,9 @@ SIZES = (1, 2, 4, 8, 16, 32)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = loader.load(loader.source(folder() / DEFAULT), device)
 grey = model.colour((127.5, 127.5, 127.5))[None]
+network: Any = model.net.to(memory_format=torch.contiguous_format)
+if "--channels-last" in sys.argv:
+    network.to(memory_format=torch.channels_last)
 
 
 def attributions(
@@ -35,16 +39,16 @@ def attributions(
 ) -> tuple[torch.Tensor, int]:
     """(1, 3, H, W) -> attributions of the same shape, and the class that they explain."""
     with torch.no_grad():
-        target = int(model.logits(x).argmax())
+        target = int(network(x).argmax())
     if method == "Saliency":
-        return Saliency(model.logits).attribute(x.requires_grad_(), target), target
+        return Saliency(network).attribute(x.requires_grad_(), target), target
     if method == "Integrated Gradients":
-        found = IntegratedGradients(model.logits).attribute(
+        found = IntegratedGradients(network).attribute(
             x, grey.expand_as(x), target, n_steps=steps, internal_batch_size=ig_batch
         )
         return found, target
     with torch.no_grad():
-        found = Occlusion(model.logits).attribute(
+        found = Occlusion(network).attribute(
             x,
             sliding_window_shapes=(3, window, window),
             strides=(3, window, window),
@@ -107,6 +111,7 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int)
     parser.add_argument("--ig-batch", type=int, default=8)
     parser.add_argument("--occlusion-batch", type=int, default=8)
+    parser.add_argument("--channels-last", action="store_true")
     given = parser.parse_args()
     if given.verb == "tune":
         sys.stdout.write(json.dumps(tune()) + "\n")

@@ -67,7 +67,10 @@ class Offline:
 
     def explain(self, items: Sequence[Any]) -> None:
         """One pass over all of them."""
-        lent = Lent(self.device, 2 * len(items))  # gradients take half a chunk at a time
+        from fanlight.explainers.evaluate import gradient_rows
+
+        lents = (Lent(self.device, chunk) for chunk in itertools.count(len(items)))
+        lent = next(lent for lent in lents if gradient_rows(lent) == len(items))
         for _ in self.explainer.run(self.model, items, self.params, lent):
             pass
 

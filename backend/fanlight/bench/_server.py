@@ -71,9 +71,13 @@ def program(command: Sequence[str], port: int, log: Path, env: Mapping[str, str]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**inherited, **env}, start_new_session=True
         )
+    before = signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # so that what follows `yield` is done
     try:
         yield Server(f"http://127.0.0.1:{port}", process, began, log)
     finally:
+        signal.signal(signal.SIGTERM, before)
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)

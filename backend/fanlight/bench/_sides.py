@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from fanlight.bench._browser import Tab
 from fanlight.bench._server import Server
+from fanlight.errors import FanlightError
 
 METHODS = ("Saliency", "Integrated Gradients", "Occlusion")
 PARAMETERS = {"Integrated Gradients": {"Steps": 50, "Tolerance": 0}, "Occlusion": {"Window": 8, "Stride": 8}}
@@ -97,6 +100,15 @@ class Fanlight:
                 form.locator("summary").first.click()
             for name, value in PARAMETERS[method].items():
                 form.get_by_label(name, exact=True).fill(str(value))
+            self._check(tab, PARAMETERS[method])
+
+    def _check(self, tab: Tab, wanted: dict[str, int]) -> None:
+        """The address says what will be asked for; without this, less work than the other side's might go unnoticed."""
+        tab.page.wait_for_timeout(300)
+        said = parse_qs(urlsplit(tab.page.url).query).get("params", ["{}"])[0]
+        given: dict[str, Any] = next(iter(json.loads(said).values()), {})
+        if {name.lower(): value for name, value in wanted.items()} != given:
+            raise FanlightError(f"The page will ask for {given} instead of {wanted}.", code="unexpected")
 
     def press(self, tab: Tab) -> None:
         done = "i.complete && i.naturalWidth > 0"

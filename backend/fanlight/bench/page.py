@@ -22,6 +22,7 @@ from fanlight.bench._figures import Declared, figures, passed, ratios
 from fanlight.bench._machine import machine, today, versions
 from fanlight.bench._processes import Peak
 from fanlight.bench._server import Server, fanlight, free_port, program
+from fanlight.cli.output import say
 from fanlight.errors import FanlightError
 
 SHORT = {"Saliency": "saliency", "Integrated Gradients": "ig50", "Occlusion": "occlusion"}
@@ -66,7 +67,7 @@ Found = dict[str, list[float]]
 
 def run(options: Sequence[str]) -> dict[str, Any]:
     """Options: --rounds N, --neighbours N (rounds of the second person), --methods saliency,ig50,occlusion, --no-gradio,
-    --trust request (do not measure trust records in the background)."""
+    --channels-last (Captum's network in Fanlight's memory layout), --trust request (no trust records in the background)."""
     chosen = _options(options)
     about: dict[str, Any] = {"benchmark": "page", "date": today(), "machine": machine(), "versions": versions(PACKAGES)}
     about["options"] = vars(chosen)
@@ -76,13 +77,16 @@ def run(options: Sequence[str]) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fanlight-bench-")))
         pictures = _files(folder)
-        sides: list[Any] = [_sides.Fanlight(stack.enter_context(fanlight(folder / "fanlight", trust=chosen.trust)))]
+        layout = ["--channels-last"] if chosen.channels_last else []
         if chosen.gradio:
-            batches = json.loads(_gradio("tune"))
-            sides.append(_sides.Gradio(stack.enter_context(_serve_gradio(folder, batches))))
+            say("Looking for the batch sizes that are fastest in Captum here.")
+            batches = json.loads(_tune(layout))
             remarks["ig50_gradio"] = f"internal_batch_size={batches['ig_batch']}, the fastest here."
             remarks["occlusion_gradio"] = f"perturbations_per_eval={batches['occlusion_batch']}, the fastest here."
             remarks["neighbour_gradio"] = "Gradio's default queue: one run at a time."
+        sides: list[Any] = [_sides.Fanlight(stack.enter_context(fanlight(folder / "fanlight", trust=chosen.trust)))]
+        if chosen.gradio:
+            sides.append(_sides.Gradio(stack.enter_context(_serve_gradio(folder, batches, layout))))
         browser = stack.enter_context(chromium())
         _settle(sides)
         for side in sides:
@@ -91,7 +95,9 @@ def run(options: Sequence[str]) -> dict[str, Any]:
         _explain(found, browser, sides, methods, pictures, chosen.rounds)
         for _ in range(chosen.neighbours):
             for side in sides:
-                found[f"neighbour_{side.name}"].append(_neighbour(browser, side, pictures))
+                took = _neighbour(browser, side, pictures)
+                found[f"neighbour_{side.name}"].append(took)
+                say(f"Saliency beside somebody's occlusion, {side.name}: {took:.2f} s")
                 _settle(sides)
         for name, peak in peaks.items():
             found[f"pss_{name}"], found[f"rss_{name}"] = [peak.pss / GIB], [peak.rss / GIB]
@@ -120,6 +126,7 @@ def _explain(
                     sent, painted = _sides.explain(side, tabs[side.name], method, picture)
                     found[f"{SHORT[method]}_{side.name}"].append(sent + painted)
                     found[f"{SHORT[method]}_click_{side.name}"].append(painted)
+                    say(f"{TOLD[method]}, {side.name}: {sent:.2f} + {painted:.2f} s")
                     _settle(sides)
         for side in sides:
             found[f"strangers_{side.name}"][0] += len(strangers(tabs[side.name].requests, side.server.url))
@@ -172,17 +179,17 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _serve_gradio(folder: Path, batches: dict[str, int]) -> Iterator[Server]:
+def _serve_gradio(folder: Path, batches: dict[str, int], layout: list[str]) -> Iterator[Server]:
     port = free_port()
     given = [part for name, size in batches.items() for part in (f"--{name.replace('_', '-')}", str(size))]
-    command = [sys.executable, "-m", "fanlight.bench._gradio_app", "serve", "--port", str(port), *given]
+    command = [sys.executable, "-m", "fanlight.bench._gradio_app", "serve", "--port", str(port), *given, *layout]
     with program(command, port, folder / "gradio.log", {"GRADIO_ANALYTICS_ENABLED": "False"}) as server:
         server.until("/")
         yield server
 
 
-def _gradio(verb: str) -> str:
-    command = [sys.executable, "-m", "fanlight.bench._gradio_app", verb]
+def _tune(layout: list[str]) -> str:
+    command = [sys.executable, "-m", "fanlight.bench._gradio_app", "tune", *layout]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise FanlightError(
@@ -199,5 +206,6 @@ def _options(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--neighbours", type=int, default=3, help="rounds of one person beside another's occlusion")
     parser.add_argument("--methods", default=",".join(SHORT.values()), help="which to measure, comma-separated")
     parser.add_argument("--gradio", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--channels-last", action="store_true", help="Fanlight's memory layout for Captum, too")
     parser.add_argument("--trust", choices=("auto", "request"), default="auto")
     return parser.parse_args(given)

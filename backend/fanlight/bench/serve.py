@@ -17,6 +17,7 @@ from fanlight.bench import _api, _latency, _start, _throughput
 from fanlight.bench._figures import Declared, figures, passed, ratios
 from fanlight.bench._machine import machine, today, versions
 from fanlight.bench._server import fanlight
+from fanlight.cli.output import say
 
 FIGURES = {
     "stored_p50": Declared(measures="Stored explanation, GET, median", unit="ms"),
@@ -71,15 +72,18 @@ def run(options: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fanlight-bench-") as name:
         folder = Path(name)
         if chosen.only in (None, "start"):
+            say("From the command to the first page.")
             measured["first_page"] = _start.first_page(folder, chosen.rounds)
             remarks["first_page"] = "Empty data folder; without the time of make itself; the browser was open."
         with fanlight(folder / "served", trust="request", examples=False, threads=chosen.threads) as server:
             if chosen.only in (None, "latency"):
+                say("Answer times, quiet and busy.")
                 with _api.client(server) as http:
                     measured |= _latencies(http, chosen.rounds, chosen.requests)
             if chosen.only in (None, "throughput"):
                 from fanlight.bench._offline import Offline
 
+                say("Sixteen clients and offline, in turn.")
                 compared = _throughput.compare(server, Offline(chosen.threads), chosen.rounds, chosen.seconds)
                 for case, found in compared.items():
                     measured |= _rates(case, found)
