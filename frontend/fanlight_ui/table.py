@@ -22,12 +22,12 @@ BLOCK = 60
 
 COLUMNS: list[dict[str, Any]] = [
     {"field": "name", "headerName": "Explained", "cellRenderer": "RecordLink", "minWidth": 110, "flex": 1},
-    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 98},
-    {"field": "method", "headerName": "Method", "minWidth": 156, "flex": 1},
-    {"field": "model", "headerName": "Model", "minWidth": 140, "flex": 1},
-    {"field": "faithfulness", "headerName": "Faithfulness", "width": 146},
-    {"field": "outcome", "headerName": "Outcome", "width": 86},
-    {"field": "stored", "headerName": "Stored", "width": 150},
+    {"field": "probability", "headerName": "Probability", "type": "rightAligned", "width": 96},
+    {"field": "method", "headerName": "Method", "minWidth": 150, "flex": 1},
+    {"field": "model", "headerName": "Model", "minWidth": 152, "flex": 1},
+    {"field": "faithfulness", "headerName": "Faithfulness", "width": 156},
+    {"field": "outcome", "headerName": "Outcome", "width": 84},
+    {"field": "stored", "headerName": "Stored", "width": 142},
     {"field": "input", "headerName": "Input", "minWidth": 120, "flex": 1},
 ]
 

@@ -156,7 +156,7 @@ def _facts(record: wire.Explanation) -> list[tuple[str, str, str]]:
     made = record.provenance
     work = [
         f"{digits(made.seconds)} s" if made.seconds is not None else "",
-        f"{made.forwards:,} forward passes" if made.forwards else "",
+        f"{made.forwards:,} forward {'pass' if made.forwards == 1 else 'passes'}" if made.forwards else "",
     ]
     place = [made.device, f"{made.threads} threads" if made.threads else "", made.numerics]
     facts = [
