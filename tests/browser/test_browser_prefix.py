@@ -40,6 +40,7 @@ def test_everything_works_below_a_prefix(browser: Any, front: tuple[str, str]) -
         me.page.on("request", lambda r: asked.append(r.url))
         refused: list[str] = []
         me.page.on("response", lambda r: refused.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        me.page.add_init_script("addEventListener('fanlight:event', () => { window.heard = (window.heard ?? 0) + 1; })")
         with me.page.expect_response(f"{url}/api/v1/events") as stream:
             page = me.enter()
         assert stream.value.headers["content-type"].startswith("text/event-stream")
@@ -49,10 +50,9 @@ def test_everything_works_below_a_prefix(browser: Any, front: tuple[str, str]) -
             page.wait_for_selector("main h1")
         page.wait_for_selector("#wb-go")
         me.upload("cup.jpg", photograph())
-        me.methods("KernelSHAP")
-        page.click("#wb-go")
-        page.wait_for_selector(".waiting .said:text-matches('[1-9]\\\\d* %')")
-        me.painted()
+        me.methods("Occlusion")
+        me.explain()
+        me.until("window.heard > 0")
         page.click(".slot h3 a")
         page.wait_for_selector("#ex-body .over")
         me.painted(1, "#ex-body")
@@ -62,7 +62,7 @@ def test_everything_works_below_a_prefix(browser: Any, front: tuple[str, str]) -
         link = page.inner_text("#ex-share-url")
         assert link.startswith(f"{url}/s/")
         assert stranger.page.goto(link).status == 200
-        assert "KernelSHAP" in stranger.page.inner_text("body")
+        assert "Occlusion" in stranger.page.inner_text("body")
         assert stranger.page.locator("img").evaluate_all("all => all.every(i => i.complete && i.naturalWidth)")
         assert [u for u in asked if not u.startswith((url + "/", "data:", "blob:"))] == []
         assert refused == []
