@@ -30,8 +30,8 @@ def test_from_the_first_page_to_a_link_that_is_dead_again(visitor: Come) -> None
         me.methods("Grad-CAM")
         me.explain()
         assert_painted(me)
-        sharp = page.inner_text(".slot:visible .about")
-        assert "Grad-CAM" in sharp and "computed in" in sharp
+        about = page.inner_text(".slot:visible .about")
+        assert "Grad-CAM" in about and "computed in" in about
         bars = page.locator("#wb-prediction .bars li")
         assert bars.count() == 5
         name, probability = bars.first.locator(".name").inner_text(), percent(bars.first.inner_text())
