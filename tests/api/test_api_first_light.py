@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from api_rig import TOKEN, Api, noise, png
 from fastapi.testclient import TestClient
 
-from conftest import TOKEN, Api, noise, png
 from fanlight.artifact import Artifact
 
 

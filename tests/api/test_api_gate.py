@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from api_rig import TOKEN, Api, noise, settings, started
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from conftest import TOKEN, Api, noise, settings, started
 from fanlight.api.gate import PUBLIC
 from fanlight.app import create, serve
 from fanlight.settings import Settings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from conftest import Api, noise, png
+from api_rig import Api, noise, png
 
 
 def sentence(answer: Any, *words: str, status: int | None = None) -> dict[str, Any]:
@@ -142,9 +141,9 @@ def test_notes_and_tags_have_limits_and_are_never_markup(api: Api) -> None:
 
 
 def test_a_full_queue_answers_429_with_when_to_come_back(tmp_path: Any) -> None:
+    from api_rig import TOKEN, settings, started
     from fastapi.testclient import TestClient
 
-    from conftest import TOKEN, settings, started
     from fanlight.app import create
 
     app = create(settings(tmp_path, principal_limit=2), token=TOKEN, pages=False)

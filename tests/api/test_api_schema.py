@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import schemathesis
+from api_rig import Api, noise
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from conftest import Api, noise
 from fanlight.client import Call, calls
 
 EXAMPLES = 12
