@@ -117,13 +117,14 @@ def python_blocks(root):
 
 def test_the_model_file_of_the_readme_passes_the_doctor(root, tmp_path, monkeypatch):
     import torch
+    from safetensors.torch import save_file
     from torchvision.models import resnet18
 
     from fanlight.doctor import model
 
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
-    torch.save(resnet18(num_classes=2).state_dict(), "weights.pt")
+    save_file(resnet18(num_classes=2).state_dict(), "weights.safetensors")
     (tmp_path / "mine.py").write_text(python_blocks(root)[0])
     report = model.inspect("mine.py")
     assert report.sound, report.checks
