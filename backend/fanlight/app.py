@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import secrets
+import socket
 import sys
 import threading
 import webbrowser
@@ -17,8 +18,11 @@ from urllib.parse import urlsplit
 import httpx
 import structlog
 import uvicorn
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, HTTPException, Request
+from obstore.exceptions import BaseError
 from sqlalchemy.engine import make_url
+from starlette.routing import Match
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from fanlight import __version__
 from fanlight.api import artifacts, catalog, events, explanations, health, inputs, shapes, shares
@@ -37,6 +41,7 @@ from fanlight.store.database import Database
 from fanlight.store.migrate import upgrade
 
 log = structlog.get_logger()
+METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 DRAIN = 10.0  # seconds for what runs at a polite end; the rest goes back to the queue
 
 
@@ -94,11 +99,14 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     app.include_router(shares.public)
 
     # Dash answers every path that nothing else answers with its page, so what is not there has to say so before it.
-    @app.api_route(
-        "/api/{rest:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
-    )
-    @app.api_route("/s/{rest:path}", methods=["GET", "HEAD"], include_in_schema=False)
-    async def nothing(rest: str) -> None:
+    addressed = tuple(app.routes)
+
+    @app.api_route("/api/{rest:path}", methods=METHODS, include_in_schema=False)
+    @app.api_route("/s/{rest:path}", methods=METHODS, include_in_schema=False)
+    async def nothing(rest: str, request: Request) -> None:
+        at = [m for m in METHODS if any(r.matches({**request.scope, "method": m})[0] is Match.FULL for r in addressed)]
+        if at:
+            raise HTTPException(405, headers={"Allow": ", ".join(at)})
         raise NotFound(
             "There is nothing at this address.", code="not_found", given=rest, hint="docs/api.md lists the addresses."
         )
@@ -180,20 +188,45 @@ def serve(settings: Settings, *, browser: bool) -> int:
             "Set FANLIGHT_TOKEN to a long random text, or bind 127.0.0.1."
         )
         return 4
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    lock = _lock(settings)
+    try:
+        lock = _lock(settings)
+    except OSError as e:
+        return _cannot(
+            f"The data folder {settings.data_dir} cannot be used: {e.strerror}. Choose another with --data-dir."
+        )
+    except ArgumentError:
+        return _cannot(
+            "FANLIGHT_DATABASE_URL is no database address. Allowed: sqlite:///path or postgresql://user@host/name."
+        )
     if lock is None:
-        _say(f"Another Fanlight server uses {settings.data_dir}. Stop it, or choose another folder with --data-dir.")
-        return 1
+        return _cannot(
+            f"Another Fanlight server uses {settings.data_dir}. Stop it, or choose another folder with --data-dir."
+        )
     with lock:
-        sock = uvicorn.Config("", host=settings.host, port=settings.port).bind_socket()
+        try:
+            sock = socket.create_server(
+                (settings.host, settings.port), family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+            )
+        except OSError as e:
+            return _cannot(
+                f"Address {settings.host}, port {settings.port} cannot be used: {e.strerror}. Choose another port with --port."
+            )
         port = sock.getsockname()[1]
         settings = settings.model_copy(update={"port": port})
         try:
             app = create(settings)
         except FanlightError as e:
-            _say(e.message)
-            return 1
+            return _cannot(e.message)
+        except (SQLAlchemyError, ImportError) as e:
+            detail = str(getattr(e, "orig", None) or e).strip().splitlines()[0]
+            return _cannot(
+                f"The database cannot be opened: {detail} Check FANLIGHT_DATABASE_URL (sqlite:///path or postgresql://user@host/name)."
+            )
+        except (BaseError, OSError, ValueError) as e:
+            detail = str(e).strip().splitlines()[0]
+            return _cannot(
+                f"The artifact store cannot be opened: {detail} Check FANLIGHT_ARTIFACTS_URL (a folder or s3://bucket/prefix)."
+            )
         home = (
             settings.public_url
             or f"http://{settings.host if settings.host not in ('0.0.0.0', '::') else '127.0.0.1'}:{port}{settings.root_path}"
@@ -214,6 +247,11 @@ def serve(settings: Settings, *, browser: bool) -> int:
     return 0
 
 
+def _cannot(why: str) -> int:
+    _say(why)
+    return 1
+
+
 def _lock(settings: Settings) -> contextlib.AbstractContextManager[object] | None:
     """One server per SQLite file: jobs of a dead one are free at once. Ends with the process, however it ends."""
     url = make_url(settings.database)
@@ -221,6 +259,8 @@ def _lock(settings: Settings) -> contextlib.AbstractContextManager[object] | Non
         return contextlib.nullcontext()
     import fcntl
 
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
     file = open(Path(str(url.database) + ".lock"), "w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -51,12 +51,18 @@ class Settings(BaseSettings):
         True,
         description="Run the local engine in a child process, so that a crash or a hang of a model does not end the server.",
     )
-    device: str = Field("auto", description="cpu, cuda, cuda:1, ... or auto: CUDA where there is one, else the CPU.")
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|cpu|cuda(:\d{1,2})?)$",
+        description="cpu, cuda, cuda:1, ... or auto: CUDA where there is one, else the CPU.",
+    )
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the compute worker; 0: all cores.")
     memory_mb: int = Field(
         4096, ge=256, description="Budget in MiB for resident models and reusable intermediates of the compute worker."
     )
-    default_model: bool = Field(True, description="Register the model that comes with the installation, EfficientNet-Lite0.")
+    default_model: bool = Field(
+        True, description="Register the model that comes with the installation, EfficientNet-Lite0."
+    )
     models: str = Field("", description="Comma-separated models to register: bundle folders or Python files.")
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")

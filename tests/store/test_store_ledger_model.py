@@ -157,8 +157,8 @@ class Ledger(RuleBasedStateMachine):
         try:
             last = self.jobs.cancel(name, principal)
         except FanlightError as e:
-            assert e.code == ("not_yours" if principal not in job.watchers else "job_over")
-            assert e.code == "not_yours" or not job.open
+            assert e.code == ("job_over" if not job.open or job.cancelled else "not_yours")
+            assert not job.open or principal not in job.watchers
             return
         job.watchers.discard(principal)
         assert job.open and last == (not job.watchers)

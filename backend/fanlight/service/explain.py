@@ -81,16 +81,13 @@ def submit(
             parent=parent,
             edits=edits,
         )
-        if recomputes is None:
-            found = conn.execute(
-                select(explanation).where(
-                    explanation.c.workspace == visitor.workspace, explanation.c.key == content, explanation.c.live
-                )
-            ).first()
-            if found is not None:
-                if found.job and found.state in ledger.OPEN:
-                    ledger.watch(conn, found.job, visitor.principal)
-                return Promise(found.id, found.job, found.state), False
+        mine = explanation.c.workspace == visitor.workspace
+        same = explanation.c.key == content if recomputes is None else _again(recomputes)
+        found = conn.execute(select(explanation).where(mine, explanation.c.live, same)).first()
+        if found is not None:
+            if found.job and found.state in ledger.OPEN:
+                ledger.watch(conn, found.job, visitor.principal)
+            return Promise(found.id, found.job, found.state), False
         ident = ledger.new_id()
         origin = conn.execute(
             select(sample.c.label, sample.c.dataset, sample.c.name)
@@ -182,6 +179,11 @@ def submit(
     return promise
 
 
+def _again(ident: str) -> Any:
+    """A recomputation of this record that is under way."""
+    return (explanation.c.recomputes == ident) & explanation.c.state.in_(ledger.OPEN)
+
+
 def _params(explainer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters with defaults filled, or a sentence that names the first that is wrong and its range."""
     try:
@@ -208,7 +210,7 @@ def _params(explainer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def recompute(context: Context, visitor: Visitor, ident: str) -> Promise:
     """Computes a finished explanation again under the same request; the new record says how its numbers compare and supersedes the old."""
-    old = context.db.read(lambda c: find(c, visitor.workspace, ident))
+    old = context.db.read(lambda c: _newest(c, visitor.workspace, ident))
     if old.state in ledger.OPEN:
         raise Conflict(
             "This explanation is still being computed.", code="not_finished", given=ident, hint="Wait for it first."
@@ -222,7 +224,19 @@ def recompute(context: Context, visitor: Visitor, ident: str) -> Promise:
     request = wire.ExplanationRequest(
         model=old.model, input=old.input, explainer=old.explainer, target=wanted, params=old.params, seed=old.seed
     )
-    return submit(context, visitor, request, parent=old.parent, edits=old.edits, recomputes=ident)
+    now_is = (context.models.find(old.model)["digest"], find_explainer(old.explainer, context.explainers).version)
+    same = now_is == (old.model_digest, old.explainer_version)
+    # What has no result, or whose model or method has changed since, is a request like any other.
+    again = old.id if old.state == "succeeded" and same else None
+    return submit(context, visitor, request, parent=old.parent, edits=old.edits, recomputes=again)
+
+
+def _newest(conn: Connection, workspace: str, ident: str) -> Row[Any]:
+    """The record that superseded this one, or the record itself."""
+    row = find(conn, workspace, ident)
+    while row.superseded_by is not None:
+        row = find(conn, workspace, row.superseded_by)
+    return row
 
 
 def find(conn: Connection, workspace: str, ident: str) -> Row[Any]:
@@ -260,6 +274,9 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         conn.execute(delete(reference).where(reference.c.owner == f"explanation:{ident}"))
         conn.execute(delete(job).where(job.c.explanation == ident))
         conn.execute(delete(explanation).where(explanation.c.id == ident))
+        # What it superseded stands again, and answers equal requests.
+        back = {"superseded_by": None, "live": row.live, "key": row.key if row.live else explanation.c.key}
+        conn.execute(update(explanation).where(explanation.c.superseded_by == ident).values(back))
         count(conn, visitor.workspace, -1)
         ledger.emit(conn, visitor.workspace, {"type": "deleted", "explanation": ident})
         if row.job and row.state in ledger.OPEN:

@@ -46,9 +46,9 @@ class Models:
             try:
                 source = loader.source(path)
                 info = dict(await self._context.engine.describe(source))
-            except FanlightError as e:
-                self.problems[path] = e.message
-                log.error("model not registered", source=path, problem=e.message)
+            except (FanlightError, OSError) as e:
+                self.problems[path[:200]] = str(e)
+                log.error("model not registered", source=path[:200], problem=str(e))
                 continue
             name = _slug(Path(path).stem if path.endswith(".py") else Path(path).name)
             if name in self._known:

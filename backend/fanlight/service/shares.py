@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from fanlight import wire
 from fanlight.drawing.places import short
 from fanlight.drawing.scene import Style
-from fanlight.errors import Conflict, unknown
+from fanlight.errors import Conflict, Unavailable, unknown
 from fanlight.explainers.registry import registry
 from fanlight.service.context import Context, Visitor
 from fanlight.service.records import explanation_wire
@@ -109,8 +110,14 @@ def opened(context: Context, token: str, *, view: bool) -> Row[Any] | None:
 
     row = context.db.read(act)
     if row is not None and view:
-        context.db.write(lambda c: c.execute(update(share).where(share.c.id == row.id).values(views=share.c.views + 1)))
+        _count(context, row)
     return row
+
+
+def _count(context: Context, row: Row[Any]) -> None:
+    """A visit; the page does not depend on it, so a full disk does not take it away."""
+    with contextlib.suppress(Unavailable):
+        context.db.write(lambda c: c.execute(update(share).where(share.c.id == row.id).values(views=share.c.views + 1)))
 
 
 def listed(context: Context, visitor: Visitor, of: str | None = None) -> list[wire.Share]:
@@ -122,6 +129,7 @@ def listed(context: Context, visitor: Visitor, of: str | None = None) -> list[wi
             wanted = wanted.where(
                 share.c.id.in_(select(share_item.c.share).where(share_item.c.explanation == of)),
                 share.c.revoked.is_(None),
+                share.c.expires > now(conn),
             )
         rows = list(conn.execute(wanted))
         items = _items(conn, rows)

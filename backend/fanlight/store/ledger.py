@@ -228,13 +228,15 @@ def cancel(conn: Connection, workspace: str, name: str, principal: str) -> bool:
     row = conn.execute(select(job).where(job.c.workspace == workspace, job.c.id == name)).first()
     if row is None:
         raise unknown("job", name, [])
+    if row.state not in OPEN:
+        raise Conflict(f"This job is over: {row.state}.", code="job_over", given=name)
     mine = conn.execute(select(watcher).where(watcher.c.job == name, watcher.c.principal == principal)).first()
+    if mine is None and row.cancel_requested:
+        raise Conflict("This job is already being cancelled.", code="job_over", given=name)
     if mine is None:
         raise Forbidden(
             "This job is somebody else's; only those who asked for it can cancel it.", code="not_yours", given=name
         )
-    if row.state not in OPEN:
-        raise Conflict(f"This job has already {row.state}.", code="job_over", given=name)
     conn.execute(delete(watcher).where(watcher.c.job == name, watcher.c.principal == principal))
     left = conn.execute(select(func.count()).where(watcher.c.job == name)).scalar_one()
     if left == 0:
