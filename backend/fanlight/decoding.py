@@ -7,6 +7,7 @@ Allow-lists come before decoding: format, size, mode, compression. What a person
 from __future__ import annotations
 
 import io
+import os
 import threading
 import warnings
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 from PIL import Image, ImageCms, UnidentifiedImageError
 from PIL.Image import Transpose
 
+from fanlight import layout
 from fanlight.errors import BadRequest, TooLarge, UnreadableInput, shorten
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
@@ -29,6 +31,7 @@ TIFF_COMPRESSIONS = frozenset(
 MODES = frozenset("1 L LA La P PA RGB RGBA RGBa RGBX CMYK YCbCr I;16 I;16B I;16L".split())
 TILE_WIDTH, TILE_HEIGHT, BITS = 322, 323, 258  # TIFF tags
 ORIENTATION = 0x0112
+HEX_EXIF = "Raw profile type exif"  # how ImageMagick puts EXIF into PNG
 UPRIGHT = {
     2: Transpose.FLIP_LEFT_RIGHT,
     3: Transpose.ROTATE_180,
@@ -49,6 +52,11 @@ ELSEWHERE = {
     b"SIMPLE": "FITS",
 }
 STRIP = 256
+PASSES = 20
+"""Scans that a JPEG of the most pixels allowed may have: encoders write at most 18. A smaller one may have more."""
+
+# libtiff's own bound, for JPEG inside of TIFF; it allows 100 otherwise.
+os.environ["LIBTIFF_JPEG_MAX_ALLOWED_SCAN_NUMBER"] = str(PASSES)
 
 # Pillow's own guard, process-wide, at the largest picture that settings allow: beyond it `open` itself refuses.
 Image.MAX_IMAGE_PIXELS = 400_000_000
@@ -93,6 +101,8 @@ def decode(blob: bytes, *, max_bytes: int, max_pixels: int) -> Picture:
             raise
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as e:
             raise _too_many(None, max_pixels) from e
+        except layout.Implausible as e:
+            raise _unreadable(str(e), len(blob)) from e
         except UnidentifiedImageError as e:
             raise _unreadable(f"The file is not a picture that can be read{_guess(blob)}.", blob[:16].hex(" ")) from e
         except ValueError as e:
@@ -104,10 +114,16 @@ def decode(blob: bytes, *, max_bytes: int, max_pixels: int) -> Picture:
 
 def _decode(blob: bytes, max_pixels: int) -> Picture:
     notes: list[str] = []
+    scans = layout.check(blob)
     with Image.open(io.BytesIO(blob), formats=FORMATS) as image:
         width, height = image.size
         if width * height > max_pixels:
             raise _too_many((width, height), max_pixels)
+        if scans * width * height > PASSES * max_pixels:
+            hint = "Save it as PNG, or as JPEG that is not progressive."
+            raise _unreadable(
+                f"The JPEG passes over the picture {scans} times, too often for its size.", scans, hint=hint
+            )
         _check(image, blob, max_pixels)
         turned = getattr(image, "tag_v2", {}).get(ORIENTATION, 1) != 1  # Pillow turns TIFF itself, and nothing else
         image.load()
@@ -137,8 +153,14 @@ def _check(image: Image.Image, blob: bytes, max_pixels: int) -> None:
         if compression not in TIFF_COMPRESSIONS:
             hint = "Save it as PNG, or as TIFF with LZW or Deflate."
             raise _unreadable(f"TIFF with {compression} compression is not read.", compression, hint=hint)
-        if tile[0] * tile[1] > max_pixels:
+        if tile[0] * tile[1] > max_pixels or _covered(image.size, tile) > 2 * max_pixels:
             raise _unreadable("The TIFF declares tiles larger than the largest picture allowed.", list(tile))
+
+
+def _covered(size: tuple[int, int], tile: tuple[int, int]) -> int:
+    """Pixels of all tiles: those at the right and the bottom may reach far out of the picture, and are decoded whole."""
+    across, down = (-(-s // max(1, t)) * t for s, t in zip(size, tile, strict=True))
+    return across * down
 
 
 def _depth(image: Image.Image, blob: bytes) -> int:
@@ -153,6 +175,9 @@ def _depth(image: Image.Image, blob: bytes) -> int:
 
 def _orientation(image: Image.Image, notes: list[str]) -> int:
     try:
+        if len(str(image.info.get(HEX_EXIF, ""))) > 1 << 16:
+            del image.info[HEX_EXIF]
+        layout.directory(bytes(image.info.get("exif", b"")).removeprefix(b"Exif\0\0"))
         return int(image.getexif().get(ORIENTATION, 1))
     except Exception:  # a broken EXIF block is no reason to refuse the picture
         notes.append("Its EXIF block cannot be read; the orientation is taken as upright.")
