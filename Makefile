@@ -35,7 +35,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.bench $(BUNDLE)
-	$(VENV)/bin/fanlight bench $(if $(NAME),$(NAME) --json,--list)
+	$(VENV)/bin/fanlight bench $(if $(NAME),$(NAME) --json $(if $(ARGS),-- $(ARGS)),--list)
 
 # What the operating system must bring for the tests: Chromium and PostgreSQL.
 tools:

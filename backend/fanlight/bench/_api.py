@@ -45,16 +45,20 @@ def request(picture: str, explainer: str = "saliency", **more: Any) -> dict[str,
     return {"model": DEFAULT, "input": picture, "explainer": explainer, **more}
 
 
-def open_jobs(http: httpx.Client) -> list[dict[str, Any]]:
-    """Jobs that have not ended; at most 200 of them."""
-    _, answer = timed(http, "GET", "/jobs", 200, params={"state": "queued,running", "limit": 200})
-    return list(answer.json()["items"])
+def open_jobs(http: httpx.Client) -> int:
+    """How many jobs have not ended."""
+    _, answer = timed(http, "GET", "/jobs", 200, params={"state": "queued,running", "limit": 1})
+    return int(answer.json()["total"])
+
+
+def unfinished(http: httpx.Client, job: str) -> bool:
+    return timed(http, "GET", f"/jobs/{job}", 200)[1].json()["state"] in ("queued", "running")
 
 
 def until_quiet(http: httpx.Client, most: int = 0, patience: float = 900) -> None:
     """Waits until at most `most` jobs are left."""
     end = time.monotonic() + patience
-    while len(open_jobs(http)) > most:
+    while open_jobs(http) > most:
         if time.monotonic() > end:
             raise FanlightError(f"The server has not finished its jobs within {patience:.0f} s.", code="too_slow")
         time.sleep(0.2)

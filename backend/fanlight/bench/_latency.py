@@ -41,8 +41,12 @@ def busy(http: httpx.Client, jobs: int = 4) -> Iterator[list[str]]:
         names.append(_api.timed(http, "POST", "/explanations", 202, json=body)[1].json()["job"])
     try:
         yield inputs
-        if not {j["id"] for j in _api.open_jobs(http)} & set(names):
-            raise FanlightError("The device was idle before the measurement was over.", code="too_fast")
+        if not any(_api.unfinished(http, name) for name in names):
+            raise FanlightError(
+                "The device was idle before the measurement was over.",
+                code="too_fast",
+                hint="Fewer --rounds or --requests.",
+            )
     finally:
         for name in names:
             http.delete(f"/jobs/{name}")  # 409 where it is over: nothing to do
