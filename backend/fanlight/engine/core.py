@@ -41,6 +41,8 @@ class Progress:
     previews: Sequence[str] | None = None
     """For each item a picture of what is known so far: a small PNG as a data URI."""
     events: Sequence[tuple[int, str, Mapping[str, Any]]] = ()
+    quiet: bool = False
+    """True for a step of preparation that nobody needs to hear of."""
 
 
 Outcome = Mapping[str, Any] | FanlightError
@@ -308,7 +310,7 @@ class Core:
         for index, kind, data in step.events:
             self.emit(Event(batch.entries[index].work.job, kind, data))  # type: ignore[arg-type]
         for n, entry in enumerate(batch.entries):
-            if not entry.over:
+            if not entry.over and not step.quiet:
                 said = {"done": round(batch.done, 4), "message": step.message}
                 if step.previews is not None:
                     said["preview"] = step.previews[n]

@@ -136,7 +136,7 @@ class Execution:
         return loader.describe(source)
 
     def run(self, works: Sequence[Work]) -> Generator[Progress, None, list[Outcome]]:
-        yield Progress(0.0, "preparing")
+        yield Progress(0.0, quiet=True)
         model = self._model(works[0])
         meter = Meter(model)
         before = _state(model.net)
@@ -220,7 +220,7 @@ class Execution:
             except FanlightError as e:
                 prepared.append(e)
             if len(works) > 1:
-                yield Progress(0.01, "reading")
+                yield Progress(0.01, quiet=True)
         logits: dict[str, torch.Tensor] = {k: row for k in keys if (row := self.kept.get(("logits", k))) is not None}
         new = {
             k: p[0] for k, p in zip(keys, prepared, strict=True) if not isinstance(p, FanlightError) and k not in logits

@@ -30,9 +30,10 @@ def chunks(total: int, limit: int) -> Iterator[tuple[int, int, int]]:
         yield start, min(start + rows, total), rows
 
 
-def gradient_rows(ctx: Context) -> int:
-    """Rows of a pass with gradients, which keeps every activation: a quarter. On a CPU it is as fast, and the peak of memory is less."""
-    return max(1, ctx.chunk // 4)
+def gradient_rows(ctx: Context, items: int = 1) -> int:
+    """Rows of a pass with gradients, which keeps every activation: a quarter, which keeps the peak of memory low; half where the maps of
+    several people are made in one, for throughput."""
+    return max(1, ctx.chunk // (4 if items == 1 else 2))
 
 
 def padded(x: Tensor, rows: int) -> Tensor:

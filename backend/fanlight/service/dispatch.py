@@ -90,7 +90,7 @@ class Dispatcher:
                 if await self.context.db.aread(lambda c: c.execute(wanted).scalar()) not in ledger.OPEN:
                     return
                 with contextlib.suppress(TimeoutError):  # the poll is for work that another server does
-                    await asyncio.wait_for(over.wait(), min(left, 0.5))
+                    await asyncio.wait_for(over.wait(), left if self.context.db.sqlite else min(left, 0.5))
         finally:
             self._waiters[ident].discard(over)
             if not self._waiters[ident]:

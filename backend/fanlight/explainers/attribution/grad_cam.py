@@ -58,7 +58,7 @@ class GradCAM(base.Explainer):
         import torch.nn.functional as F
 
         found = []
-        for start, stop, rows in evaluate.chunks(len(items), evaluate.gradient_rows(ctx)):
+        for start, stop, rows in evaluate.chunks(len(items), evaluate.gradient_rows(ctx, len(items))):
             batch = items[start:stop]
             with torch.enable_grad():
                 # the weights are frozen: without a gradient at the input nothing would reach the features

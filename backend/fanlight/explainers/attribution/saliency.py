@@ -58,7 +58,7 @@ class Saliency(base.Explainer):
         import torch
 
         found = []
-        for start, stop, rows in evaluate.chunks(len(items), evaluate.gradient_rows(ctx)):
+        for start, stop, rows in evaluate.chunks(len(items), evaluate.gradient_rows(ctx, len(items))):
             batch = items[start:stop]
             grads = evaluate.gradient(model, torch.stack([i.x for i in batch]), [i.target for i in batch], rows)
             size = grads.abs()  # (B, 3, H, W)
