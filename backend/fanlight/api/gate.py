@@ -10,26 +10,34 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import orjson
+import structlog
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fanlight.client import credentials
-from fanlight.errors import BadRequest, FanlightError, Forbidden, TooLarge, Unauthorized
+from fanlight.errors import BadRequest, FanlightError, Forbidden, NotFound, TooLarge, Unauthorized
 from fanlight.service.context import Visitor
+
+log = structlog.get_logger()
 
 PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login")
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 2 * 2**20  # bytes of any request but an upload
 UPLOADS = ("/api/v1/inputs",)
+ENDLESS = ("/api/v1/events",)
+PLAIN = "/:@!$&'()*+,;=~"  # what a path may hold as it is (RFC 3986, pchar)
+WHERE = "The server prints it when it starts."
+Answer = tuple[int, dict[str, str], bytes]
 LOGIN = (Path(__file__).parent / "login.html").read_text("utf-8")
 LOCAL = ("127.0.0.1", "localhost", "[::1]", "::1", "testserver")
 
@@ -64,7 +72,7 @@ class Door:
     def verify(self, value: str) -> str | None:
         """The principal of a cookie, or None where it is not ours."""
         principal, _, _ = value.partition(".")
-        return principal if principal and hmac.compare_digest(self.sign(principal), value) else None
+        return principal if principal and hmac.compare_digest(self.sign(principal).encode(), value.encode()) else None
 
     def knows(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self.token.encode())
@@ -88,13 +96,23 @@ class Gate:
         try:
             path = self._path(scope, headers)
             answer = self._enter(scope, path, headers)
-            if answer is None and path == "/login" and scope["method"] == "POST":
-                answer = self._login(scope, await _form(receive), headers)
+            if answer is None and path == "/login":
+                answer = await self._login(scope, receive, headers)
+            if answer is None and path == "/favicon.ico":
+                raise NotFound("There is no icon at this address; the pages name their own.", code="not_found")
         except FanlightError as e:
             answer = _refusal(e, headers, self.door.prefix)
+        except Exception:  # whatever a stranger sends, the gate stays shut and answers
+            log.warning("request refused: its head cannot be read", exc_info=True)
+            error = BadRequest("The address or the headers of this request cannot be read.", code="bad_headers")
+            answer = _refusal(error, headers, self.door.prefix)
+        if scope["method"] == "HEAD":
+            send = _bodiless(send)
         if answer is not None:
             await _send(answer, send)
             return
+        # What can be read can be asked for its head, but for a stream, which would have no end.
+        method = "GET" if scope["method"] == "HEAD" and path not in ENDLESS else scope["method"]
         forwarded = {k: headers[k] for k in ("authorization", "cookie", "host") if k in headers} | {
             "sec-fetch-site": "same-origin"
         }
@@ -102,7 +120,7 @@ class Gate:
         try:
             limit = self.door.upload + 2**20 if path in UPLOADS else BODY
             await self.app(
-                {**scope, "path": path, "raw_path": path.encode(), "root_path": ""},
+                {**scope, "method": method, "path": path, "raw_path": path.encode(), "root_path": ""},
                 _limited(receive, limit),
                 self._armoured(path, send),
             )
@@ -112,8 +130,7 @@ class Gate:
     # --- the checks, in order
 
     def _path(self, scope: Scope, headers: Mapping[str, str]) -> str:
-        host = headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
+        name = _hostname(headers.get("host", ""))
         if self.door.hosts and name not in self.door.hosts:
             hint = "Set FANLIGHT_PUBLIC_URL or FANLIGHT_ALLOWED_HOSTS to the name that others use."
             raise BadRequest(
@@ -123,11 +140,13 @@ class Gate:
         prefix = self.door.prefix
         if prefix and (path == prefix or path.startswith(prefix + "/")):
             path = path[len(prefix) :] or "/"
-        if "\\" in path or "\0" in path or any(part in (".", "..") for part in path.split("/")):
+        if "\\" in path or _controls(path) or any(part in (".", "..") for part in path.split("/")):
             raise BadRequest("This path is not normal.", code="bad_path", given=path)
+        if b"%00" in scope["query_string"]:
+            raise BadRequest("A query holds no NUL characters.", code="bad_query")
         return path
 
-    def _enter(self, scope: Scope, path: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes] | None:
+    def _enter(self, scope: Scope, path: str, headers: Mapping[str, str]) -> Answer | None:
         """None lets the request pass, with the visitor in its state; else the answer."""
         public = path in PUBLIC or any(p.endswith("/") and path.startswith(p) for p in PUBLIC)
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -136,10 +155,10 @@ class Gate:
                 raise Unauthorized(
                     "This token is not the one of this server.",
                     code="wrong_token",
-                    hint="The server prints it when it starts.",
+                    hint=WHERE,
                 )
             rest = urlencode([(k, v) for k, vs in query.items() for v in vs if k != "token"])
-            return self._welcome(scope, path + ("?" + rest if rest else ""), headers)
+            return self._welcome(scope, path, headers, rest)
         state = scope.setdefault("state", {})
         bearer = headers.get("authorization", "")
         if bearer[:7].lower() == "bearer ":
@@ -147,7 +166,7 @@ class Gate:
                 raise Unauthorized(
                     "This token is not the one of this server.",
                     code="wrong_token",
-                    hint="The server prints it when it starts.",
+                    hint=WHERE,
                 )
             state["visitor"] = Visitor("token")
             return None
@@ -167,28 +186,34 @@ class Gate:
             hint="Open the address that the server printed, or send Authorization: Bearer.",
         )
 
-    def _login(
-        self, scope: Scope, form: Mapping[str, list[str]], headers: Mapping[str, str]
-    ) -> tuple[int, dict[str, str], bytes]:
-        if not self.door.knows((form.get("token") or [""])[0].strip()):
-            raise Unauthorized(
-                "This token is not the one of this server.",
-                code="wrong_token",
-                hint="The server prints it when it starts.",
+    async def _login(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
+        """The form, and what it sends; who is in already goes on to the first page."""
+        if scope["method"] in ("GET", "HEAD"):
+            if "visitor" in scope["state"]:
+                return 303, {"location": self.door.prefix + "/", "cache-control": "no-store"}, b""
+            return _entrance(200, "This server needs its access token.", WHERE, self.door.prefix)
+        if scope["method"] != "POST":
+            refused = BadRequest(
+                "This address does not take that method.", code="wrong_method", allowed=["GET", "POST"]
             )
+            refused.status = 405
+            raise refused
+        form = await _form(receive)
+        if not self.door.knows((form.get("token") or [""])[0].strip()):
+            raise Unauthorized("This token is not the one of this server.", code="wrong_token", hint=WHERE)
         return self._welcome(scope, "/", headers)
 
-    def _welcome(self, scope: Scope, path: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
+    def _welcome(self, scope: Scope, path: str, headers: Mapping[str, str], query: str = "") -> Answer:
         """Off to `path` on this server, with a cookie; who already has one stays who they are."""
         principal = self.door.verify(_cookie(headers.get("cookie", ""), self.door.cookie)) or secrets.token_urlsafe(12)
         secure = "; Secure" if scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https" else ""
         home = self.door.prefix + "/"
         cookie = f"{self.door.cookie}={self.door.sign(principal)}; Path={home}; HttpOnly; SameSite=Lax; Max-Age=31536000{secure}"
-        local = "/" + path.lstrip("/")  # never //other.host
+        local = quote("/" + path.lstrip("/"), safe=PLAIN)  # never //other.host
         return (
             303,
             {
-                "location": self.door.prefix + local,
+                "location": self.door.prefix + local + ("?" + query if query else ""),
                 "set-cookie": cookie,
                 "cache-control": "no-store",
                 "referrer-policy": "no-referrer",
@@ -220,8 +245,29 @@ def _same_site(headers: Mapping[str, str]) -> bool:
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == headers.get("host")
+    try:
+        return urlsplit(headers["origin"]).netloc == headers.get("host")
+    except (KeyError, ValueError):  # none, or not an address
+        return False
+
+
+def _hostname(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        raise BadRequest("The Host header names no host.", code="unknown_host", given=host) from None
+
+
+def _controls(text: str) -> bool:
+    """Control characters, line and paragraph separators: browsers drop them from an address, so they can hide another host."""
+    return any(unicodedata.category(ch) in ("Cc", "Zl", "Zp") for ch in text)
+
+
+def _bodiless(send: Send) -> Send:
+    async def wrapped(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return wrapped
 
 
 def _cookie(header: str, name: str) -> str:
@@ -258,20 +304,24 @@ async def _form(receive: Receive) -> dict[str, list[str]]:
             return parse_qs(body.decode("latin-1"))
 
 
-def _refusal(error: FanlightError, headers: Mapping[str, str], prefix: str) -> tuple[int, dict[str, str], bytes]:
+def _refusal(error: FanlightError, headers: Mapping[str, str], prefix: str) -> Answer:
     if "text/html" in headers.get("accept", "") and error.status == 401:
-        words = {"message": error.message, "hint": error.hint or "", "action": prefix + "/login"}
-        page = LOGIN.format(**{k: escape(v, quote=True) for k, v in words.items()})
-        style = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
-        return (
-            401,
-            {"content-type": "text/html; charset=utf-8", "content-security-policy": style, "cache-control": "no-store"},
-            page.encode(),
-        )
+        return _entrance(401, error.message, error.hint or "", prefix)
     return error.status, {"content-type": "application/json", "cache-control": "no-store"}, orjson.dumps(error.body())
 
 
-async def _send(answer: tuple[int, Mapping[str, str], bytes], send: Send) -> None:
+def _entrance(status: int, message: str, hint: str, prefix: str) -> Answer:
+    words = {"message": message, "hint": hint, "action": prefix + "/login"}
+    page = LOGIN.format(**{k: escape(v, quote=True) for k, v in words.items()})
+    style = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
+    return (
+        status,
+        {"content-type": "text/html; charset=utf-8", "content-security-policy": style, "cache-control": "no-store"},
+        page.encode(),
+    )
+
+
+async def _send(answer: Answer, send: Send) -> None:
     status, headers, body = answer
     raw = [
         (k.encode(), v.encode())
