@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Depends, Header
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from fanlight.api.access import Services, Who
 from fanlight.errors import TooBusy
 from fanlight.service.bus import STREAMS
 from fanlight.service.context import Context, Visitor
+from fanlight.service.search import ordinal
 
 router = APIRouter()
 
 
-@router.get("/events", response_class=EventSourceResponse)
+def _room(context: Services) -> None:
+    """Refuses before the stream begins: after that there is no status to give."""
+    if context.bus.streams >= STREAMS:
+        raise TooBusy("Too many pages are open on this server.", retry_after=30, allowed=STREAMS)
+
+
+@router.get("/events", response_class=EventSourceResponse, dependencies=[Depends(_room)])
 async def events(
     context: Services, who: Who, last_event_id: Annotated[str | None, Header(max_length=40)] = None
 ) -> AsyncIterator[ServerSentEvent]:
     """Jobs and trust records of the workspace, as they change. Events with an id are replayed after a reconnect; progress is not."""
-    if context.bus.streams >= STREAMS:
-        raise TooBusy("Too many pages are open on this server.", retry_after=30, allowed=STREAMS)
-    last = int(last_event_id) if last_event_id and last_event_id.isdigit() and len(last_event_id) < 18 else None
+    last = ordinal(last_event_id) if last_event_id else None
     async for event in _told(context, who, last):
         yield event
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ PICTURES = ("image-map", "region-scores")
 
 OPACITY = 0.65
 GAP = 2
+LARGEST = 1e30  # of an end of a scale: the difference of two is finite in float32
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Style:
         """From the view state of a page, which may hold more; raises InvalidField for a value that is none."""
         for key in ("lo", "hi", "opacity"):
             value = view.get(key)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST < value < LARGEST
             if value is not None and not number:
-                raise InvalidField(f"`{key}` of a view is a number.", given=value)
+                raise InvalidField(f"`{key}` of a view is a finite number.", given=value, allowed=[-LARGEST, LARGEST])
         opacity = view.get("opacity")
         if opacity is not None and not 0 <= opacity <= 1:
             raise InvalidField("`opacity` of a view lies between 0 and 1.", given=opacity, allowed=[0, 1])

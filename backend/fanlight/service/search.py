@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
@@ -20,6 +20,8 @@ from fanlight.store.tables import counter, explanation, tag
 EXACT = 10_000  # totals and facets are exact up to here
 FACETS = 12
 LIMIT = 200
+STATES = get_args(wire.State)
+OUTCOMES = ("right", "wrong")
 
 e = explanation.c
 SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
@@ -59,7 +61,7 @@ class Query:
 
 
 def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Explanation]:
-    """One page. Errors: invalid_sort, invalid_limit, invalid_cursor."""
+    """One page. Errors: invalid_sort, invalid_limit, invalid_cursor, invalid_filter."""
     if query.sort not in SORTS:
         raise InvalidField(
             f"There is no order “{query.sort}”.", code="invalid_sort", given=query.sort, allowed=list(SORTS)
@@ -69,12 +71,15 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
             f"A page has 1 to {LIMIT} items.", code="invalid_limit", given=query.limit, allowed=[1, LIMIT]
         )
 
+    _known(context, query.equal)
+    start = _decode(query.cursor) if query.cursor else None
+
     def act(conn: Connection) -> wire.Page[wire.Explanation]:
         where = _where(visitor, query)
         column, down = SORTS[query.sort]
         wanted = select(explanation, column.label("rank")).where(*where)
-        if query.cursor:
-            rank, ident = _decode(query.cursor)
+        if start is not None:
+            rank, ident = start
             later = column < rank if down else column > rank
             wanted = wanted.where(or_(later, and_(column == rank, explanation.c.id < ident)))
         wanted = wanted.order_by(column.desc() if down else column.asc(), e.id.desc()).limit(query.limit + 1)
@@ -94,10 +99,31 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
     return context.db.read(act)
 
 
+def states(text: str) -> list[str]:
+    """The states of a comma-separated list. Errors: invalid_state."""
+    given = [s for s in text.split(",") if s]
+    if bad := set(given) - set(STATES):
+        raise InvalidField("There is no such state.", code="invalid_state", given=sorted(bad), allowed=list(STATES))
+    return given
+
+
+def _known(context: Context, equal: Mapping[str, str]) -> None:
+    """Refuses what a filter with a closed set of values can never equal."""
+    states(equal.get("state", ""))
+    families = sorted({x.family for x in registry(context.explainers).values()})
+    for name, allowed in (("outcome", OUTCOMES), ("trust", tuple(TRUST_WORDS)), ("family", families)):
+        if name in equal and equal[name] not in allowed:
+            raise InvalidField(
+                f"No explanation has this {name}.", code="invalid_filter", given=equal[name], allowed=list(allowed)
+            )
+
+
 def _where(visitor: Visitor, query: Query, without: str | None = None) -> list[ColumnElement[bool]]:
     where: list[ColumnElement[bool]] = [e.workspace == visitor.workspace, e.superseded_by.is_(None)]
     for name, value in query.equal.items():
-        if name != without:
+        if name == "state":
+            where.append(e.state.in_(states(value)))
+        elif name != without:
             where.append(COLUMNS.get(name, explanation.c.get(name)) == value)  # type: ignore[arg-type]
     if "state" not in query.equal:
         where.append(e.state.in_(("succeeded", "queued", "running", "failed")))
@@ -171,13 +197,27 @@ def _encode(rank: Any, ident: str) -> str:
 def _decode(cursor: str) -> tuple[float, str]:
     try:
         rank, ident = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if isinstance(rank, bool) or not isinstance(rank, (int, float)) or not isinstance(ident, str):
+        number = isinstance(rank, (int, float)) and not isinstance(rank, bool) and abs(rank) < 2**63  # NaN fails too
+        if not number or not isinstance(ident, str) or not ident.isascii() or not ident.isprintable():
             raise ValueError
         return rank, ident
-    except (ValueError, TypeError) as error:
-        raise InvalidField(
-            "This cursor was not made by this server.",
-            code="invalid_cursor",
-            given=cursor,
-            hint="Start from the first page.",
-        ) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _foreign(cursor) from error
+
+
+def position(cursor: str) -> int:
+    """The position that a numeric cursor names. Errors: invalid_cursor."""
+    found = ordinal(cursor)
+    if found is None:
+        raise _foreign(cursor)
+    return found
+
+
+def ordinal(text: str) -> int | None:
+    """A whole number that fits a column, from its ASCII digits, else None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def _foreign(cursor: str) -> InvalidField:
+    hint = "Start from the first page."
+    return InvalidField("This cursor was not made by this server.", code="invalid_cursor", given=cursor, hint=hint)
