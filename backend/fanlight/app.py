@@ -21,8 +21,8 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, HTTPException, Request
 from obstore.exceptions import BaseError
 from sqlalchemy.engine import make_url
-from starlette.routing import Match
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from starlette.routing import Match
 
 from fanlight import __version__
 from fanlight.api import artifacts, catalog, events, explanations, health, inputs, shapes, shares

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from fanlight import wire
 from fanlight.api.access import Services, Who
+from fanlight.api.body import StrictRoute
 from fanlight.errors import Conflict, InvalidField, unknown
 from fanlight.service import explain, interventions, outcome, pictures, records, search
 from fanlight.service.context import Context, Visitor
@@ -18,7 +19,7 @@ from fanlight.service.explain import Promise
 from fanlight.store import ledger
 from fanlight.store.tables import job
 
-router = APIRouter()
+router = APIRouter(route_class=StrictRoute)
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"model": wire.Accepted, "description": "Promised; survives a crash of the server."}
@@ -92,7 +93,7 @@ def listed(
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: int = 48,
 ) -> wire.Page[wire.Explanation]:
-    """A page of the gallery with counts per filter. Sorts: newest, oldest, faithfulness, probability."""
+    """A page of the gallery with counts per filter; `state` may be several, with commas. Sorts: newest, oldest, faithfulness, probability."""
     given = {
         "model": model, "explainer": explainer, "family": family, "input": input, "dataset": dataset, "class": class_,
         "outcome": outcome, "trust": trust, "state": state, "parent": parent,
@@ -134,7 +135,10 @@ def trust(id: str, context: Services, who: Who) -> wire.Trust:
 
 @router.post("/explanations/{id}/trust", responses={202: {"model": wire.Trust}}, response_model=wire.Trust)
 def measure(id: str, context: Services, who: Who, wanted: wire.TrustRequest | None = None) -> JSONResponse:
-    """Measures how faithful the map is, against the random floor. 202 while it is computed."""
+    """Measures how faithful the map is, against the random floor. 202 while it is computed.
+
+    Insertion and deletion share their forward passes and are always measured together: `measures` is omitted or names both.
+    """
     unknown_measures = set((wanted.measures if wanted else None) or []) - set(wire.MEASURES)
     if unknown_measures:
         raise InvalidField(
@@ -142,6 +146,14 @@ def measure(id: str, context: Services, who: Who, wanted: wire.TrustRequest | No
             code="unknown_measure",
             given=sorted(unknown_measures),
             allowed=list(wire.MEASURES),
+        )
+    if wanted is not None and wanted.measures is not None and set(wanted.measures) != set(wire.MEASURES):
+        raise InvalidField(
+            "The measures are always taken together.",
+            code="measures_together",
+            given=wanted.measures,
+            allowed=list(wire.MEASURES),
+            hint="Leave `measures` out, or name all of them.",
         )
     record = read(context, who, id)
     if record.state != "succeeded":
@@ -198,25 +210,22 @@ def jobs(
     context: Services,
     who: Who,
     state: str | None = None,
-    cursor: Annotated[str | None, Query(pattern=r"^\d{1,20}$")] = None,
+    cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: int = 100,
 ) -> wire.Page[wire.Job]:
     """Jobs, newest first."""
     if not 1 <= limit <= 200:
         raise InvalidField("A page has 1 to 200 jobs.", code="invalid_limit", given=limit, allowed=[1, 200])
-    states = [s for s in (state or "").split(",") if s]
-    if bad := set(states) - {*ledger.OPEN, *wire.TERMINAL}:
-        raise InvalidField(
-            "There is no such state.", code="invalid_state", given=sorted(bad), allowed=[*ledger.OPEN, *wire.TERMINAL]
-        )
+    states = search.states(state or "")
+    before = search.position(cursor) if cursor else None
 
     def act(conn: Any) -> wire.Page[wire.Job]:
         where = [job.c.workspace == who.workspace]
         if states:
             where.append(job.c.state.in_(states))
         total = search.counted(conn, select(job.c.id).where(*where))
-        if cursor:
-            where.append(job.c.created < int(cursor))
+        if before is not None:
+            where.append(job.c.created < before)
         rows = list(conn.execute(select(job).where(*where).order_by(job.c.created.desc()).limit(limit + 1)))
         more = len(rows) > limit
         return wire.Page[wire.Job](

@@ -18,7 +18,7 @@ router = APIRouter()
 @router.post("/inputs", status_code=201)
 def upload(context: Services, who: Who, file: Annotated[UploadFile, File()]) -> wire.Input:
     """A picture (PNG, JPEG, WebP, TIFF, BMP, GIF). The same content in another file is the same input."""
-    return inputs.upload(context, who, file.filename or "", file.file.read())
+    return inputs.upload(context, who, (file.filename or "").encode(errors="replace").decode(), file.file.read())
 
 
 @router.get("/inputs/{id}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
 from fanlight import wire
 from fanlight.api.access import Services, Who
+from fanlight.api.body import StrictRoute
 from fanlight.drawing import page
-from fanlight.errors import FanlightError
+from fanlight.errors import FanlightError, InvalidField
 from fanlight.service import pictures, shares
 from fanlight.service.context import Context
+from fanlight.service.search import ordinal
 
-router = APIRouter()
+router = APIRouter(route_class=StrictRoute)
 public = APIRouter()
 
 HEADERS = {
@@ -23,12 +26,14 @@ HEADERS = {
     "X-Robots-Tag": "noindex, nofollow",
     "Content-Security-Policy": page.POLICY,
 }
-Token = Annotated[str, Path(max_length=200)]
+VIEW = 8 * 2**10  # bytes of JSON: a page's view is a handful of numbers and names
+LEVELS = 4
 
 
 @router.post("/shares", status_code=201)
 def create(request: wire.ShareRequest, context: Services, who: Who) -> wire.NewShare:
     """A link to exactly what is stored now. The token is shown once."""
+    _modest(request.view)
     return shares.create(context, who, request)
 
 
@@ -48,7 +53,7 @@ def revoke(id: str, context: Services, who: Who) -> wire.Share:
 
 
 @public.get("/s/{token}", response_class=HTMLResponse)
-def opened(token: Token, context: Services) -> HTMLResponse:
+def opened(token: str, context: Services) -> HTMLResponse:
     """The page of a share; one and the same 404 for a token that is unknown, expired or revoked."""
     row = shares.opened(context, token, view=True)
     if row is None:
@@ -58,15 +63,34 @@ def opened(token: Token, context: Services) -> HTMLResponse:
 
 
 @public.get("/s/{token}/preview.png", response_class=Response)
-def preview(token: Token, context: Services) -> Response:
+def preview(token: str, context: Services) -> Response:
     return _drawn(context, token, 0, "preview.png")
 
 
 @public.get("/s/{token}/{n}/{name}", response_class=Response)
-def picture(
-    token: Token, n: Annotated[int, Path(ge=0, le=99)], name: Annotated[str, Path(max_length=40)], context: Services
-) -> Response:
-    return _drawn(context, token, n, name)
+def picture(token: str, n: str, name: str, context: Services) -> Response:
+    return _drawn(context, token, position, name) if (position := ordinal(n)) is not None else _gone()
+
+
+@public.get("/s/{rest:path}", include_in_schema=False)
+def nothing() -> HTMLResponse:
+    """What has not the form of a share's address says no more than one that is gone."""
+    return _gone()
+
+
+def _modest(view: dict[str, Any]) -> None:
+    size = len(json.dumps(view).encode())
+    if size > VIEW or _levels(view) > LEVELS:
+        raise InvalidField(
+            f"The view of a share is at most {VIEW // 2**10} KiB of JSON, nested at most {LEVELS} levels deep.",
+            code="invalid_view",
+            given=f"{size} bytes, {_levels(view)} levels",
+        )
+
+
+def _levels(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(_levels, inner), default=0)
 
 
 def _drawn(context: Context, token: str, n: int, name: str) -> Response:

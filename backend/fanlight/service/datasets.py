@@ -16,6 +16,7 @@ from fanlight.artifact import canonical, digest
 from fanlight.errors import BadRequest, InvalidField, unknown
 from fanlight.service import inputs
 from fanlight.service.context import SYSTEM, Context, Visitor
+from fanlight.service.search import position
 from fanlight.settings import Settings
 from fanlight.store.database import now
 from fanlight.store.tables import dataset, input_, sample
@@ -151,8 +152,7 @@ def samples(
     """A page of a data set in its order; `q` searches names and labels. Facets count the labels."""
     if not 1 <= limit <= 200:
         raise InvalidField("A page has 1 to 200 samples.", code="invalid_limit", given=limit, allowed=[1, 200])
-    if cursor is not None and not (cursor.isdigit() and len(cursor) < 12):
-        raise InvalidField("This cursor was not made by this server.", code="invalid_cursor", given=cursor)
+    after = -1 if cursor is None else position(cursor)
 
     def act(conn: Connection) -> wire.Page[wire.Sample]:
         known = [r.id for r in conn.execute(select(dataset.c.id).where(dataset.c.workspace == visitor.workspace))]
@@ -170,7 +170,7 @@ def samples(
         wanted = (
             select(sample, input_.c.width, input_.c.height)
             .join(input_, (input_.c.workspace == sample.c.workspace) & (input_.c.id == sample.c.input))
-            .where(*where, sample.c.position > (int(cursor) if cursor else -1))
+            .where(*where, sample.c.position > after)
             .order_by(sample.c.position)
             .limit(limit + 1)
         )

@@ -14,6 +14,7 @@ KNOWN = {
     "mask_region": "[x0, y0, x1, y1] in pixels of the stored picture: filled with mid grey before the model sees it",
     "set_target": 'a class index or name, {"class": i} or {"minus": [a, b]}: explains this output instead',
 }
+FAR = 2**31  # beyond any picture; false for NaN too
 _target: TypeAdapter[wire.Target] = TypeAdapter(wire.Target)
 
 
@@ -41,7 +42,7 @@ def parse(
         else:
             try:
                 target = _target.validate_python(value)
-            except ValidationError:
+            except (ValidationError, RecursionError):
                 raise InvalidField(
                     f"Edit {n} names no target.", code="invalid_edit", given=value, allowed=KNOWN[kind]
                 ) from None
@@ -52,11 +53,14 @@ def _region(n: int, value: Any, width: int, height: int) -> list[int]:
     numbers = (
         isinstance(value, (list, tuple))
         and len(value) == 4
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value)
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) and -FAR < v < FAR for v in value)
     )
     if not numbers:
         raise InvalidField(
-            f"Edit {n}: a region is four numbers.", code="invalid_edit", given=value, allowed=KNOWN["mask_region"]
+            f"Edit {n}: a region is four finite numbers.",
+            code="invalid_edit",
+            given=value,
+            allowed=KNOWN["mask_region"],
         )
     x0, y0, x1, y1 = (round(v) for v in value)
     if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
