@@ -86,8 +86,9 @@ def decode(blob: bytes, *, max_bytes: int, max_pixels: int) -> Picture:
         UnreadableInput: no picture of an allowed format, cut off, damaged, or of values without a defined look.
     """
     if len(blob) > max_bytes:
+        given, allowed = _sizes(len(blob), max_bytes)
         raise TooLarge(
-            f"The file has {_mega(len(blob))} MB; at most {_mega(max_bytes)} MB are allowed.",
+            f"The file has {given}; at most {allowed} are allowed.",
             given=len(blob),
             allowed={"max_bytes": max_bytes},
             hint="Save it smaller, for example as JPEG.",
@@ -270,12 +271,22 @@ def to_pixels(image: Image.Image) -> Pixels:
     return pixels
 
 
+def _sizes(given: int, allowed: int) -> tuple[str, str]:
+    """In MiB, as settings and the gate say it; in bytes where that would be the same number twice."""
+    short = f"{given / 2**20:.4g} MiB", f"{allowed / 2**20:.4g} MiB"
+    return short if short[0] != short[1] else (f"{given:,} bytes", f"{allowed:,} bytes")
+
+
 def _mega(count: int) -> str:
     return f"{count / 1e6:.3g}"
 
 
 def _too_many(size: tuple[int, int] | None, max_pixels: int) -> TooLarge:
-    count = f"{size[0]} x {size[1]} = {_mega(size[0] * size[1])} megapixels" if size else "too many pixels"
+    count = "too many pixels"
+    if size:
+        pixels = size[0] * size[1]
+        same = _mega(pixels) == _mega(max_pixels)
+        count = f"{size[0]} x {size[1]} = " + (f"{pixels:,} pixels" if same else f"{_mega(pixels)} megapixels")
     return TooLarge(
         f"The picture has {count}; at most {_mega(max_pixels)} megapixels are allowed.",
         given=list(size) if size else None,
