@@ -18,7 +18,7 @@ def again(api: Api, ident: str) -> dict[str, Any]:
 
 def test_eight_people_recompute_at_once_and_one_record_comes_of_it(api: Api) -> None:
     record = api.explain(
-        input=api.upload(noise(1))["id"], explainer="kernel-shap", params={"samples": 1024, "patch": 8}
+        input=api.upload(noise(1))["id"], explainer="kernel-shap", params={"samples": 16384, "patch": 8}
     )
     with ThreadPoolExecutor(8) as pool:
         answers = list(
@@ -54,7 +54,7 @@ def test_recomputing_a_failure_is_a_request_like_any_other(api: Api) -> None:
 
 def test_cancelling_twice_says_that_it_is_over(api: Api) -> None:
     job = api.ask(
-        wait=0, input=api.upload(noise(4))["id"], explainer="kernel-shap", params={"samples": 16384, "patch": 4}
+        wait=0, input=api.upload(noise(4))["id"], explainer="kernel-shap", params={"samples": 16384, "patch": 8}
     ).json()
     assert api.call("DELETE", f"/jobs/{job['job']}").status_code == 200
     second = api.call("DELETE", f"/jobs/{job['job']}")
