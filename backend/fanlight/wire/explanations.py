@@ -100,7 +100,7 @@ MEASURES = ("insertion", "deletion")
 
 
 class TrustRequest(Request):
-    """Ask for the trust record; `measures` omitted means all of them."""
+    """Ask for the trust record. The measures are made together: `measures` names all of them or is left out."""
 
     measures: list[str] | None = None
 
