@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported: threads that spin starve each other on shared cores
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "PASSIVE"
+)  # before torch is imported: threads that spin starve each other on shared cores
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support import browser, postgres
+from support import browser as support_browser, postgres
 from support.processes import FanlightServer
 from support.s3 import S3, Bucket
 
@@ -88,7 +91,23 @@ def running_server(tmp_path: Path) -> Iterator[Callable[..., FanlightServer]]:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of Chromium; start it with `support.browser.FLAGS`."""
-    path = browser.chromium()
+    path = support_browser.chromium()
     if path is None:
-        pytest.skip(browser.MISSING)
+        pytest.skip(support_browser.MISSING)
     return path
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Any]:
+    """One Chromium for all tests that look at pages."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        shown = driver.chromium.launch(executable_path=chromium, args=list(support_browser.FLAGS))
+        yield shown
+        shown.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that drive a browser come last: its driver keeps an event loop running in this thread, beside which no other can run."""
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))

@@ -10,18 +10,7 @@ import pytest
 from browser_visitor import Visitor
 
 from fanlight.client import Client
-from support.browser import FLAGS
 from support.processes import FanlightServer
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        shown = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield shown
-        shown.close()
 
 
 @pytest.fixture(scope="module")

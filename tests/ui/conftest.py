@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import fake_api
 import pytest
 from ui_support import Site, serve
-
-from support.browser import FLAGS
 
 
 @pytest.fixture
@@ -20,13 +17,3 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def site_below_a_prefix() -> Iterator[Site]:
     yield from serve(fake_api.Store(), "/fanlight")
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        shown = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield shown
-        shown.close()

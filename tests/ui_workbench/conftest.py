@@ -17,7 +17,6 @@ from wire_server import WireServer
 
 from fanlight.client import AsyncClient
 from fanlight_ui.app import create_pages
-from support.browser import FLAGS
 
 
 @pytest.fixture
@@ -65,13 +64,3 @@ def live(request: pytest.FixtureRequest) -> Iterator[Live]:
     server.should_exit = True
     thread.join(10)
     listening.close()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        shown = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield shown
-        shown.close()
