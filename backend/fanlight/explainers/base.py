@@ -100,7 +100,7 @@ class Context(Protocol):
 
     device: torch.device
     chunk: int
-    """Rows per forward pass; a pass with gradients takes a quarter. Partial chunks are padded, so that bytes repeat."""
+    """Rows per forward pass; a pass with gradients takes fewer, see `evaluate.gradient_rows`. Partial chunks are padded, so that bytes repeat."""
 
     def reuse(self, key: Hashable, compute: Callable[[], T]) -> T:
         """`compute()`, or its result from an earlier request with the same key: evictable, bounded in bytes."""
