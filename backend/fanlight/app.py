@@ -175,7 +175,7 @@ def access_token(settings: Settings) -> str:
     path = settings.data_dir / "token"
     if not path.exists():
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
-            f.write(secrets.token_urlsafe(32))
+            f.write(secrets.token_hex(32))
     return path.read_text().strip()
 
 
