@@ -127,7 +127,7 @@ def test_a_place_that_is_no_grid_is_refused_in_a_sentence():
     with pytest.raises(InvalidField, match="must run once and put out a grid"):
         model.features(torch.zeros(1, 3, 32, 32))
     model.features_at = None
-    assert model.capabilities == {"gradients"}
+    assert model.capabilities == {"gradients", "embedding"}
     with pytest.raises(InvalidField, match="names no module"):
         model.features(torch.zeros(1, 3, 32, 32))
 

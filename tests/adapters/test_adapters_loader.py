@@ -61,7 +61,11 @@ def test_a_bundle_loads_and_describes_itself(folder):
     assert model.size == (64, 64) and model.preprocessing.crop == 0.5
     about = loader.describe({"bundle": str(folder)})
     assert about["digest"] == model.digest == loader.load({"bundle": str(folder)}).digest
-    assert about["classes"] == ["ant", "bee", "cat"] and about["capabilities"] == ["gradients", "spatial-features"]
+    assert about["classes"] == ["ant", "bee", "cat"] and about["capabilities"] == [
+        "embedding",
+        "gradients",
+        "spatial-features",
+    ]
     assert json.loads(json.dumps(about)) == about
     assert loader.read_card({"bundle": str(folder)}) == {
         "name": "Small",

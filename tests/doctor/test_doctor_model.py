@@ -13,7 +13,7 @@ def test_a_sound_model_passes_and_every_explainer_has_a_cost_or_a_reason(model_f
     report = model.examine(model_file())
     assert report.sound, report
     assert set(outcomes(report).values()) == {"good"}
-    assert report.details["model"]["capabilities"] == ["gradients", "spatial-features"]
+    assert report.details["model"]["capabilities"] == ["embedding", "gradients", "spatial-features"]
     assert report.details["explainers"]
     for row in report.details["explainers"]:
         assert row["forwards"] >= 0 if row["available"] else row["reason"].endswith(".")

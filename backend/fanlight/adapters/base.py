@@ -19,6 +19,8 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 CAPABILITIES = {
     "gradients": "the output can be differentiated with respect to the input",
     "spatial-features": "a layer with a grid of features can be read, as Grad-CAM needs",
+    "attention": "the attention of every layer can be read, over the same grid of tokens",
+    "embedding": "the logits come from an embedding by one linear layer",
 }
 
 
@@ -68,7 +70,23 @@ class ImageClassifier(Protocol):
     def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 3, H, W) -> logits (B, K) and the activation (B, D, h, w) they were computed from, both in one graph.
 
+        Of a transformer the tokens of the picture as a grid; its prefix tokens (class, registers) go on beside it.
         Only with the capability `spatial-features`.
+        """
+        ...
+
+    def attentions(self, x: Tensor) -> tuple[Tensor, list[Tensor], int, tuple[int, int]]:
+        """(B, 3, H, W) -> logits (B, K); of each layer in order the rows of attention (B, heads, N, N), which sum to 1 and which
+        the logits were computed from; the number of prefix tokens; and the grid (h, w) of the others, N = prefix + h w.
+
+        Only with the capability `attention`.
+        """
+        ...
+
+    def embedding(self, x: Tensor) -> Tensor:
+        """(B, 3, H, W) -> (B, D), what the last linear layer makes the logits from, differentiable in x.
+
+        Only with the capability `embedding`.
         """
         ...
 
@@ -78,4 +96,8 @@ def missing(needs: frozenset[str], capabilities: frozenset[str]) -> str | None:
     lacking = sorted(needs - capabilities)
     if not lacking:
         return None
-    return "It needs that " + " and that ".join(CAPABILITIES.get(c, c) for c in lacking) + "; this model does not offer it."
+    return (
+        "It needs that "
+        + " and that ".join(CAPABILITIES.get(c, c) for c in lacking)
+        + "; this model does not offer it."
+    )

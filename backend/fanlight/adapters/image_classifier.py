@@ -4,17 +4,21 @@ digest."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from fanlight.adapters import survey
+from fanlight.adapters.attention import Tap
 from fanlight.adapters.base import Box, Pixels
+from fanlight.adapters.tokens import Grid, read_grid
 from fanlight.artifact import canonical
 from fanlight.errors import InvalidField
 
@@ -84,6 +88,16 @@ class Preprocessing:
         return np.asarray(part.resize((columns, rows), RESAMPLING[self.interpolation]))
 
 
+class Seen(NamedTuple):
+    """What one pass showed, all in one graph: logits (B, K); where asked for, the grid (B, D, h, w), the attention of
+    each layer (B, heads, N, N), the embedding (B, D)."""
+
+    logits: Tensor
+    grid: Tensor | None
+    attention: list[Tensor]
+    embedding: Tensor | None
+
+
 @dataclass(eq=False)
 class TorchImageClassifier:
     """An `ImageClassifier` (adapters/base.py) around a torch network.
@@ -94,8 +108,9 @@ class TorchImageClassifier:
         net: (B, 3, H, W) float32 -> logits (B, K). Set to eval mode, its parameters frozen.
         classes: K distinct names.
         preprocessing: picture -> input.
-        features_at: name of the module whose output (B, D, h, w) is the grid of features that the logits come from;
-            None where there is none.
+        features_at: name of the module whose output is the grid of features that the logits come from, (B, D, h, w),
+            (B, h, w, D) or tokens (B, N, D); "auto" looks for it; None where there is none.
+        prefix_tokens: how many tokens of a transformer come before those of the picture; None finds it out.
         name, description, terms, card: for people.
         code: what builds the network (source text, or architecture and configuration); part of the digest.
         differentiable: False where no gradient reaches the input.
@@ -113,6 +128,7 @@ class TorchImageClassifier:
     code: str = ""
     differentiable: bool = True
     channels_last: bool = False
+    prefix_tokens: int | None = None
     task: str = field(default="image-classifier", init=False)
     asked: int = field(default=0, init=False)
 
@@ -122,6 +138,11 @@ class TorchImageClassifier:
             raise InvalidField(
                 "A classifier needs at least two class names, all different and none empty.", given=names[:5]
             )
+        self.net.eval().requires_grad_(False)
+        self.net.to(memory_format=self._layout)
+        if self.features_at == "auto":
+            self._survey = survey.look(self.net, self.size, prefix=self.prefix_tokens, features=True)
+            self.features_at = self._survey.features
         if self.features_at is not None and self.features_at not in dict(self.net.named_modules()):
             known = [n for n, _ in self.net.named_modules() if n][:12]
             raise InvalidField(
@@ -129,8 +150,6 @@ class TorchImageClassifier:
                 given=self.features_at,
                 allowed=known,
             )
-        self.net.eval().requires_grad_(False)
-        self.net.to(memory_format=self._layout)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -141,6 +160,8 @@ class TorchImageClassifier:
         offered = {
             "gradients": self.differentiable,
             "spatial-features": self.features_at is not None and self.differentiable,
+            "attention": self._survey.tokens is not None and self.differentiable,
+            "embedding": self._survey.embedding is not None,
         }
         return frozenset(name for name, there in offered.items() if there)
 
@@ -152,13 +173,15 @@ class TorchImageClassifier:
     def digest(self) -> str:
         """sha256 over weights, code, classes, preprocessing and the place of the features."""
         p = self.preprocessing
-        head = {
+        head: dict[str, object] = {
             "task": self.task,
             "code": self.code,
             "classes": list(self.classes),
             "features": self.features_at,
             "preprocessing": [p.size, p.crop, p.interpolation, p.mean, p.std],
         }
+        if self.prefix_tokens is not None:
+            head["prefix"] = self.prefix_tokens
         total = sha256(canonical(head))
         for key, value in sorted(self.net.state_dict().items()):
             total.update(canonical([key, str(value.dtype), list(value.shape)]))
@@ -185,24 +208,64 @@ class TorchImageClassifier:
         return out
 
     def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        seen = self.observe(x, grid=True)
+        assert seen.grid is not None
+        return seen.logits, seen.grid
+
+    def attentions(self, x: Tensor) -> tuple[Tensor, list[Tensor], int, tuple[int, int]]:
+        seen = self.observe(x, attention=True)
+        prefix, rows, columns = self._tokens
+        return seen.logits, seen.attention, prefix, (rows, columns)
+
+    def embedding(self, x: Tensor) -> Tensor:
+        seen = self.observe(x, embedding=True)
+        assert seen.embedding is not None
+        return seen.embedding
+
+    def observe(self, x: Tensor, *, grid: bool = False, attention: bool = False, embedding: bool = False) -> Seen:
+        """One pass over (B, 3, H, W) with whatever is asked for beside the logits."""
+        grids: list[Tensor | None] = []
+        embeddings: list[Tensor] = []
+        with ExitStack() as stack:
+            if grid:
+                stack.callback(read_grid(self._site(), self.size, self.prefix_tokens, grids).remove)
+            if embedding:
+                head = self._head_layer()
+                hook = head.register_forward_pre_hook(lambda _module, inputs: embeddings.append(inputs[0]))
+                stack.callback(hook.remove)
+            tap = stack.enter_context(Tap()) if attention and self._tokens else None
+            logits = self.logits(x)
+        if grid and (len(grids) != 1 or grids[0] is None):
+            raise InvalidField(
+                f"The module “{self.features_at}” must run once and put out a grid (batch, channels, height, width), "
+                "or tokens of one.",
+                given=f"{len(grids)} runs",
+            )
+        return Seen(logits, grids[0] if grid else None, tap.rows if tap else [], embeddings[0] if embedding else None)
+
+    def _site(self) -> nn.Module:
         if self.features_at is None:
             raise InvalidField(
                 "This model names no module to read features from.",
                 hint="Name one: features_at=... in your file, features = ... in bundle.toml.",
             )
-        grids: list[Tensor] = []
-        site = self.net.get_submodule(self.features_at)
-        hook = site.register_forward_hook(lambda _module, _inputs, output: grids.append(output))
-        try:
-            logits = self.logits(x)
-        finally:
-            hook.remove()
-        if len(grids) != 1 or not isinstance(grids[0], Tensor) or grids[0].ndim != 4:
-            raise InvalidField(
-                f"The module “{self.features_at}” must run once and put out a grid (batch, channels, height, width).",
-                given=[list(g.shape) if isinstance(g, Tensor) else type(g).__name__ for g in grids],
-            )
-        return logits, grids[0]
+        return self.net.get_submodule(self.features_at)
+
+    def _head_layer(self) -> nn.Module:
+        if self._survey.embedding is None:
+            raise InvalidField("The logits of this model do not come from a linear layer, so it has no embedding.")
+        return self.net.get_submodule(self._survey.embedding)
+
+    @property
+    def _tokens(self) -> Grid:
+        if self._survey.tokens is None:
+            raise InvalidField("The attention of this model cannot be read.")
+        return self._survey.tokens
+
+    @cached_property
+    def _survey(self) -> survey.Survey:
+        """What the network offers beyond its logits, found by running it once."""
+        return survey.look(self.net, self.size, prefix=self.prefix_tokens)
 
     @property
     def _layout(self) -> torch.memory_format:
