@@ -55,7 +55,7 @@ class Jobs:
         return self.db.write(act)
 
     def claim(self, owner: str, limit: int = 1, kind: str = "explain") -> list[Any]:
-        return self.db.write(lambda c: ledger.claim(c, owner, limit, kinds=(kind,)))
+        return self.db.write(lambda c: ledger.claim(c, owner, {kind: limit}))
 
     def row(self, name: str) -> Any:
         return self.db.read(lambda c: c.execute(select(job).where(job.c.id == name)).one())

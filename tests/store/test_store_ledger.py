@@ -93,7 +93,7 @@ def test_several_owners_at_once_never_claim_the_same_job(jobs: Any, url: str) ->
     def work(owner: str) -> None:
         other = Database(url)  # as another server would: a writer of its own
         try:
-            while rows := other.write(lambda c: ledger.claim(c, owner, 3, kinds=("explain",))):
+            while rows := other.write(lambda c: ledger.claim(c, owner, {"explain": 3})):
                 with lock:
                     taken.extend(r.id for r in rows)
         finally:
@@ -110,9 +110,9 @@ def test_several_owners_at_once_never_claim_the_same_job(jobs: Any, url: str) ->
 def test_a_result_is_accepted_once_and_only_from_the_attempt_that_holds_the_job(jobs: Any) -> None:
     jobs.add()
     (row,) = jobs.claim("a")
-    assert jobs.settle(row, "b") is None, "another owner"
-    assert jobs.settle(row, "a").state == "succeeded"
-    assert jobs.settle(row, "a") is None, "twice"
+    assert not jobs.settle(row, "b"), "another owner"
+    assert jobs.settle(row, "a") and jobs.row(row.id).state == "succeeded"
+    assert not jobs.settle(row, "a"), "twice"
     done = jobs.row(row.id)
     assert (done.owner, done.lease_until, done.progress) == (None, None, 1.0) and done.finished
 
@@ -125,11 +125,11 @@ def test_a_zombie_that_wakes_after_its_lease_changes_nothing(jobs: Any) -> None:
     (new,) = jobs.claim("heir")
     assert (new.id, new.attempt) == (old.id, 2)
     assert not jobs.progress(old, "zombie")
-    assert jobs.settle(old, "zombie") is None
+    assert not jobs.settle(old, "zombie")
     assert not jobs.release(old, "zombie", crashed=True)
     assert jobs.renew("zombie", [old.id]) == {old.id}, "it is told to stop"
     assert jobs.row(old.id).owner == "heir"
-    assert jobs.settle(new, "heir").state == "succeeded"
+    assert jobs.settle(new, "heir") and jobs.row(new.id).state == "succeeded"
 
 
 def test_the_same_owner_is_fenced_from_its_own_earlier_attempt(jobs: Any) -> None:
@@ -138,8 +138,8 @@ def test_the_same_owner_is_fenced_from_its_own_earlier_attempt(jobs: Any) -> Non
     assert jobs.release(first, "a", crashed=False)
     (second,) = jobs.claim("a")
     assert second.attempt > first.attempt
-    assert jobs.settle(first, "a") is None
-    assert jobs.settle(second, "a") is not None
+    assert not jobs.settle(first, "a")
+    assert jobs.settle(second, "a")
 
 
 def test_a_lease_that_is_not_over_protects(jobs: Any) -> None:
@@ -158,7 +158,7 @@ def test_what_one_works_on_is_not_taken_however_late_the_clock_says_it_is(jobs: 
     assert jobs.claim("a") == []
     assert jobs.renew("a", [row.id]) == set()
     assert jobs.row(row.id).lease_until > row.claimed
-    assert jobs.settle(row, "a") is not None
+    assert jobs.settle(row, "a")
 
 
 def test_a_lease_is_renewed_only_for_what_is_really_worked_on(jobs: Any) -> None:
@@ -197,7 +197,7 @@ def test_a_job_that_crashes_too_often_is_not_given_back(jobs: Any) -> None:
     (row,) = jobs.claim("a")
     assert not jobs.release(row, "a", crashed=True)
     assert jobs.row(row.id).owner == "a", "it is still held, to be settled"
-    assert jobs.settle(row, "a", "failed").state == "failed"
+    assert jobs.settle(row, "a", "failed") and jobs.row(row.id).state == "failed"
 
 
 def test_a_dead_server_frees_all_it_held_and_blames_only_what_ran(jobs: Any) -> None:
@@ -290,7 +290,18 @@ def test_deleting_a_record_deletes_its_job_and_drops_a_late_result(jobs: Any) ->
     jobs.add()
     (row,) = jobs.claim("a")
     jobs.db.write(lambda c: c.execute(delete(explanation).where(explanation.c.id == row.explanation)))
-    assert jobs.settle(row, "a") is None
+    assert not jobs.settle(row, "a")
+
+
+def test_what_was_begun_is_running_and_only_where_its_owner_still_has_it(jobs: Any) -> None:
+    for _ in range(3):
+        jobs.add()
+    mine, lost, over = jobs.claim("a", 3)
+    jobs.change(lost.id, owner="b")
+    jobs.settle(over, "a")
+    jobs.db.write(lambda c: ledger.started(c, "a", [mine, lost, over]))
+    assert [jobs.row(r.id).state for r in (mine, lost, over)] == ["running", "queued", "succeeded"]
+    assert jobs.row(mine.id).started is not None and jobs.row(lost.id).started is None
 
 
 def test_ids_are_unguessable_and_fit_in_an_address() -> None:

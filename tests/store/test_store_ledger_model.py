@@ -96,7 +96,7 @@ class Ledger(RuleBasedStateMachine):
     @rule(claim=attempts, state=st.sampled_from(["succeeded", "failed", "cancelled", "expired"]))
     def settle(self, claim: Any, state: str) -> None:
         job = self.held(claim)
-        assert (self.jobs.settle(claim, claim.owner, state) is not None) == (job is not None)
+        assert self.jobs.settle(claim, claim.owner, state) == (job is not None)
         if job:
             job.results.append(claim.attempt)
             job.state, job.owner = state, None

@@ -7,7 +7,7 @@ compute core serves a call in a test, a thread, a child process, and later a rep
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 Priority = Literal[0, 1, 2, 3]
@@ -52,7 +52,7 @@ class Work:
     cost: int = 1
 
     def json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Work:

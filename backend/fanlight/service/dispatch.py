@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ log = structlog.get_logger()
 
 HELD = {"explain": 64, "trust": 4}  # most jobs that this server holds at a time
 RENEW = 10.0
+TOGETHER = 0.01  # seconds in which the jobs of a batch say that they have begun
 NOTE = 1.0  # seconds between two written progresses
 
 
@@ -42,6 +44,7 @@ class Dispatcher:
         self._kinds: dict[str, str] = {}
         self._news: dict[str, dict[str, Any]] = {}
         self._waiters: dict[str, set[asyncio.Event]] = {}
+        self._begun: list[Row[Any]] = []
         self._background: set[asyncio.Future[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -127,17 +130,13 @@ class Dispatcher:
                 await asyncio.wait_for(self._wake.wait(), 1.0)
 
     async def _claim(self) -> None:
-        for kind, most in HELD.items():
-            free = most - sum(k == kind for k in self._kinds.values())
-            if free <= 0:
-                continue
-            rows = await self.context.db.aread(lambda c, k=kind: c.execute(_unclaimed(k)).first())  # type: ignore[misc]
-            if rows is None:
-                continue
-            taken = await self.context.db.awrite(lambda c, k=kind, n=free: ledger.claim(c, self.owner, n, kinds=(k,)))  # type: ignore[misc]
-            for row in taken:
-                self._kinds[row.id] = row.kind
-                self._tasks[row.id] = asyncio.create_task(self._attend(row))
+        held = Counter(self._kinds.values())
+        most = {kind: limit - held[kind] for kind, limit in HELD.items() if held[kind] < limit}
+        if not most or not await self.context.db.aread(lambda c: _any_free(c, most)):
+            return
+        for row in await self.context.db.awrite(lambda c: ledger.claim(c, self.owner, most)):
+            self._kinds[row.id] = row.kind
+            self._tasks[row.id] = asyncio.create_task(self._attend(row))
 
     async def _renew_loop(self) -> None:
         renewed = time.monotonic()
@@ -210,12 +209,14 @@ class Dispatcher:
         name, attempt = row.id, row.attempt
         left = None if row.deadline is None else max(0.0, (row.deadline - row.claimed) / 1e6)
         work = Work.of({**row.work, "job": name, "attempt": attempt, "priority": row.priority, "deadline": left})
-        handle = self._handles[name] = await self.context.engine.submit(work)
         noted = time.monotonic()
+        handle = self._handles[name] = await self.context.engine.submit(work)
         async for event in handle.events():
             if event.kind == "started":
-                # Who is to blame if the server dies; the result does not wait for it.
-                self._aside(self._note(row, 0.0, ""))
+                noted = time.monotonic()
+                self._begun.append(row)
+                if len(self._begun) == 1:  # those of its batch follow at once, and are written down with it
+                    self._aside(self._note_begun())
             elif event.kind == "progress":
                 self._news[name] = {"progress": event.data["done"], "message": event.data["message"]}
                 shown = {"preview": event.data["preview"]} if "preview" in event.data else {}
@@ -227,6 +228,13 @@ class Dispatcher:
                 await self._write(lambda c, d=event.data: predicted(self.context, c, row, d))
             elif event.last:
                 await self._end(row, event.kind, event.data)
+
+    async def _note_begun(self) -> None:
+        """Who is to blame if the server dies; the result does not wait for it."""
+        await asyncio.sleep(TOGETHER)
+        rows, self._begun = self._begun, []
+        with contextlib.suppress(FanlightError):
+            await self.context.db.awrite(lambda c: ledger.started(c, self.owner, rows))
 
     async def _note(self, row: Row[Any], done: float, message: str) -> None:
         with contextlib.suppress(FanlightError):
@@ -254,7 +262,7 @@ class Dispatcher:
             known = error if isinstance(error, FanlightError) else None
             shown = known or ComputeFailed("The result could not be written down.", hint="See the server's log.")
             body = shown.body()["error"]
-            if ledger.settle(conn, row.id, row.attempt, self.owner, "failed", body) is not None:
+            if ledger.settle(conn, row.id, row.attempt, self.owner, "failed", body):
                 self._closed(conn, row, "failed", body)
 
         await self._write(act)
@@ -274,7 +282,7 @@ class Dispatcher:
 
         def act(conn: Connection) -> None:
             if kind == "done":
-                if ledger.settle(conn, name, attempt, self.owner, "succeeded") is not None:
+                if ledger.settle(conn, name, attempt, self.owner, "succeeded"):
                     finished(self.context, conn, row, data)
                     self._event(conn, row, "succeeded")
                 return
@@ -287,10 +295,10 @@ class Dispatcher:
                 return
             state = "cancelled" if kind == "cancelled" else "expired" if data.get("code") == "deadline" else "failed"
             error = None if state == "cancelled" else {k: v for k, v in data.items() if k != "retryable"}
-            if ledger.settle(conn, name, attempt, self.owner, state, error) is not None:
+            if ledger.settle(conn, name, attempt, self.owner, state, error):
                 self._closed(conn, row, state, error)
 
-        if kind == "done" and row.kind == "explain":
+        if kind == "done" and row.recomputes is not None and row.kind == "explain":
             data = {**data, "verified": await asyncio.to_thread(verified, self.context, row, data)}
         await self._write(act)
         for over in self._waiters.get(row.explanation, ()):
@@ -335,6 +343,5 @@ class Dispatcher:
         self.context.bus.publish(data)
 
 
-def _unclaimed(kind: str) -> Any:
-    wanted = select(job.c.id).where(job.c.state.in_(ledger.OPEN), job.c.kind == kind, job.c.owner.is_(None))
-    return wanted.where(job.c.cancel_requested.is_(False)).limit(1)
+def _any_free(conn: Connection, kinds: Collection[str]) -> bool:
+    return any(conn.execute(ledger.free(kind).limit(1)).first() for kind in kinds)

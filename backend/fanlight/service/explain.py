@@ -17,6 +17,7 @@ from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import inputs
 from fanlight.service.context import Context, Visitor
 from fanlight.service.keys import NUMERICS, key
+from fanlight.service.outcome import words
 from fanlight.service.shares import revoke_for
 from fanlight.store import ledger
 from fanlight.store.database import now
@@ -88,7 +89,7 @@ def submit(
             if found.job and found.state in ledger.OPEN:
                 ledger.watch(conn, found.job, visitor.principal)
             return Promise(found.id, found.job, found.state), False
-        ident = ledger.new_id()
+        ident, name = ledger.new_id(), ledger.new_id()
         origin = conn.execute(
             select(sample.c.label, sample.c.dataset, sample.c.name)
             .join(dataset, (dataset.c.id == sample.c.dataset) & (dataset.c.workspace == sample.c.workspace))
@@ -128,6 +129,7 @@ def submit(
             "note": note,
             "search": "",
             "recomputes": recomputes,
+            "job": name,
             "created": now(conn),
         }
         conn.execute(insert(explanation).values(**row))
@@ -147,9 +149,10 @@ def submit(
             priority=priority,
             cost=cost,
         )
-        name = ledger.enqueue(
+        ledger.enqueue(
             conn,
             {
+                "id": name,
                 "workspace": visitor.workspace,
                 "principal": visitor.principal,
                 "explanation": ident,
@@ -163,7 +166,6 @@ def submit(
             principal_limit=settings.principal_limit,
             throughput=context.dispatcher.throughput,
         )
-        conn.execute(update(explanation).where(explanation.c.id == ident).values(job=name))
         count(conn, visitor.workspace, 1)
         ledger.emit(
             conn,
@@ -260,7 +262,9 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.Explanat
                 conn.execute(insert(tag).values(explanation=ident, tag=t, workspace=visitor.workspace))
         if given:
             conn.execute(update(explanation).where(explanation.c.id == ident).values(**given))
-        index(context, conn, ident)
+        now_is = dict(find(conn, visitor.workspace, ident)._mapping)
+        changed = update(explanation).where(explanation.c.id == ident)
+        conn.execute(changed.values(search=words(context, conn, now_is)))
 
     context.db.write(act)
 
@@ -289,18 +293,6 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         context.dispatcher.stop(name)
     context.bus.tick()
     return done
-
-
-def index(context: Context, conn: Connection, ident: str) -> None:
-    """Rebuilds the text that the gallery searches."""
-    row = conn.execute(select(explanation).where(explanation.c.id == ident)).one()
-    tags = conn.execute(select(tag.c.tag).where(tag.c.explanation == ident)).scalars()
-    words = (
-        row.title, row.note, row.target_name, row.top_class, row.explainer, row.model, context.models.name_of(row.model),
-        row.input_name, row.label, row.dataset, row.id, *tags,
-    )  # fmt: skip
-    text = " ".join(str(w) for w in words if w).casefold()
-    conn.execute(update(explanation).where(explanation.c.id == ident).values(search=text))
 
 
 def count(conn: Connection, workspace: str, change: int) -> None:

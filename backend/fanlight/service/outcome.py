@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, insert, literal, select, update
 
 from fanlight.artifact import Artifact, canonical, digest
 from fanlight.engine.base import TRUST, Work
@@ -14,7 +14,7 @@ from fanlight.errors import ComputeFailed, NotFound
 from fanlight.service.keys import key
 from fanlight.store import ledger
 from fanlight.store.database import now
-from fanlight.store.tables import explanation, floor, input_, prediction, reference
+from fanlight.store.tables import explanation, floor, input_, prediction, reference, tag
 
 if TYPE_CHECKING:
     from fanlight.service.context import Context
@@ -150,12 +150,18 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
             "trust": {"state": "unavailable", "reason": "Not measured yet; ask for it."},
             "trust_class": "unavailable",
         }
+    values["search"] = words(context, conn, {**record._mapping, **values})
     conn.execute(update(explanation).where(explanation.c.id == record.id).values(**values))
     if measurable and context.settings.trust == "auto":
         measure(context, conn, record.id)
-    from fanlight.service.explain import index
 
-    index(context, conn, record.id)
+
+def words(context: Context, conn: Connection, record: Mapping[str, Any]) -> str:
+    """The text that the gallery searches."""
+    tags = conn.execute(select(tag.c.tag).where(tag.c.explanation == record["id"])).scalars()
+    said = ("title", "note", "target_name", "top_class", "explainer", "model", "input_name", "label", "dataset", "id")
+    parts = [*(record[name] for name in said), context.models.name_of(record["model"]), *tags]
+    return " ".join(str(part) for part in parts if part).casefold()
 
 
 def measure(context: Context, conn: Connection, ident: str) -> str:
@@ -255,8 +261,9 @@ def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequenc
 
 def _refer(conn: Connection, record: Row[Any], blob: str) -> None:
     owner = f"explanation:{record.id}"
-    conn.execute(delete(reference).where(reference.c.digest == blob, reference.c.owner == owner))
-    conn.execute(insert(reference).values(digest=blob, owner=owner, workspace=record.workspace))
+    known = select(reference.c.digest).where(reference.c.digest == blob, reference.c.owner == owner)
+    row = select(literal(blob), literal(owner), literal(record.workspace)).where(~known.exists())
+    conn.execute(insert(reference).from_select(["digest", "owner", "workspace"], row))
 
 
 def _floor_key(record: Row[Any]) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert, literal, or_, select, update
 
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
 from fanlight.store.database import now
@@ -38,17 +38,17 @@ def emit(conn: Connection, workspace: str, data: Mapping[str, Any]) -> None:
 def enqueue(
     conn: Connection, row: Mapping[str, Any], *, queue_limit: int, principal_limit: int, throughput: float
 ) -> str:
-    """Adds a job and its first watcher; 429 where the queue or the person is full.
+    """Adds a job and its first watcher; 429 where the queue or the person is full. Returns its id.
 
     Args:
-        row: workspace, principal, explanation, kind, work, priority, cost, deadline (microseconds from now, or None).
+        row: workspace, principal, explanation, kind, work, priority, cost, deadline (microseconds from now, or None), and perhaps its id.
         queue_limit: most queued forward passes of jobs people wait for.
         principal_limit: most unfinished jobs of one person.
         throughput: measured forward passes per second, for Retry-After.
     """
-    waiting = conn.execute(
-        select(func.coalesce(func.sum(job.c.cost), 0)).where(job.c.state.in_(OPEN), job.c.kind == row["kind"])
-    ).scalar_one()
+    mine = func.coalesce(func.sum(case((job.c.principal == row["principal"], 1), else_=0)), 0)
+    queued = select(func.coalesce(func.sum(job.c.cost), 0).label("cost"), mine.label("mine"))
+    waiting, mine = conn.execute(queued.where(job.c.state.in_(OPEN), job.c.kind == row["kind"])).one()
     if waiting + row["cost"] > queue_limit and waiting > 0:
         after = int(min(60, max(1, waiting / max(throughput, 1))))
         raise TooBusy(
@@ -57,11 +57,6 @@ def enqueue(
             allowed=queue_limit,
             hint=f"Try again in {after} s.",
         )
-    mine = conn.execute(
-        select(func.count()).where(
-            job.c.principal == row["principal"], job.c.state.in_(OPEN), job.c.kind == row["kind"]
-        )
-    ).scalar_one()
     if mine >= principal_limit and row["kind"] == "explain":
         raise TooBusy(
             f"You have {mine} unfinished jobs.",
@@ -70,11 +65,10 @@ def enqueue(
             hint="Wait for some of them, or cancel them under Jobs.",
         )
     t = now(conn)
-    name = new_id()
-    values = {**row, "deadline": None if row.get("deadline") is None else t + row["deadline"]}
+    name = str(row.get("id") or new_id())
+    values = {**row, "id": name, "deadline": None if row.get("deadline") is None else t + row["deadline"]}
     conn.execute(
         insert(job).values(
-            id=name,
             state="queued",
             attempt=0,
             crashes=0,
@@ -97,27 +91,29 @@ def watch(conn: Connection, name: str, principal: str) -> None:
         conn.execute(update(job).where(job.c.id == name).values(cancel_requested=False))
 
 
-def claim(conn: Connection, owner: str, limit: int, *, kinds: Sequence[str]) -> list[Row[Any]]:
-    """Takes up to `limit` free jobs for `owner`, most urgent first; each begins a new attempt under a fresh lease.
+def claim(conn: Connection, owner: str, most: Mapping[str, int]) -> list[Row[Any]]:
+    """Takes free jobs for `owner`, most urgent first, at most so many of each kind; each begins a new attempt under a fresh lease.
 
-    A row has `claimed` besides its columns: the time by the database's clock.
+    A row has besides its columns `claimed`, the time by the database's clock, and `recomputes` of its explanation.
     """
     t = now(conn)
-    wanted = (
-        select(job.c.id)
-        .where(job.c.state.in_(OPEN), job.c.kind.in_(kinds), job.c.owner.is_(None))
-        .where(job.c.cancel_requested.is_(False))
-        .order_by(job.c.priority, job.c.created)
-        .limit(limit)
-    )
-    names = list(conn.execute(wanted).scalars())
+    names: list[str] = []
+    for kind, limit in most.items():
+        names.extend(r.id for r in conn.execute(free(kind).order_by(job.c.priority, job.c.created).limit(limit)))
     if not names:
         return []
     conn.execute(
         update(job).where(job.c.id.in_(names)).values(owner=owner, attempt=job.c.attempt + 1, lease_until=t + LEASE)
     )
-    taken = select(job, literal(t).label("claimed")).where(job.c.id.in_(names))
+    taken = select(job, literal(t).label("claimed"), explanation.c.recomputes)
+    taken = taken.outerjoin(explanation, explanation.c.id == job.c.explanation).where(job.c.id.in_(names))
     return list(conn.execute(taken.order_by(job.c.priority, job.c.created)))
+
+
+def free(kind: str) -> Select[tuple[str]]:
+    """The ids of jobs that nobody works on, or ought to be stopped."""
+    wanted = select(job.c.id).where(job.c.state.in_(OPEN), job.c.kind == kind, job.c.owner.is_(None))
+    return wanted.where(job.c.cancel_requested.is_(False))
 
 
 def renew(conn: Connection, owner: str, held: Collection[str]) -> set[str]:
@@ -148,6 +144,15 @@ def progress(conn: Connection, name: str, attempt: int, owner: str, done: float,
     return bool(hit)
 
 
+def started(conn: Connection, owner: str, rows: Collection[Row[Any]]) -> None:
+    """`owner` has begun these: what is to blame where it dies."""
+    t = now(conn)
+    ours = and_(job.c.id.in_([r.id for r in rows]), job.c.owner == owner, job.c.state == "queued")
+    conn.execute(update(job).where(ours).values(state="running", started=func.coalesce(job.c.started, t)))
+    shown = and_(explanation.c.id.in_([r.explanation for r in rows]), explanation.c.state == "queued")
+    conn.execute(update(explanation).where(shown).values(state="running"))
+
+
 def wanted(conn: Connection, name: str) -> bool:
     """Whether anybody still waits for the job."""
     return bool(conn.execute(select(job.c.id).where(job.c.id == name, job.c.cancel_requested.is_(False))).first())
@@ -155,8 +160,8 @@ def wanted(conn: Connection, name: str) -> bool:
 
 def settle(
     conn: Connection, name: str, attempt: int, owner: str, state: str, error: Mapping[str, Any] | None = None
-) -> Row[Any] | None:
-    """Ends a job from the attempt that holds it. None where it does not (somebody else took over): the caller drops its result."""
+) -> bool:
+    """Ends a job from the attempt that holds it. False where it does not (somebody else took over): the caller drops its result."""
     t = now(conn)
     hit = conn.execute(
         update(job)
@@ -170,7 +175,7 @@ def settle(
             progress=1.0 if state == "succeeded" else job.c.progress,
         )
     ).rowcount
-    return conn.execute(select(job).where(job.c.id == name)).first() if hit else None
+    return bool(hit)
 
 
 def release(conn: Connection, name: str, attempt: int, owner: str, *, crashed: bool) -> bool:
