@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,16 @@ from fanlight.bench._machine import machine, today, versions
 from fanlight.bench._server import fanlight
 from fanlight.cli.output import say
 
+RATES: dict[str, Callable[[str], Declared]] = {
+    "ratio": lambda case: Declared(measures=f"{case}: 16 clients, maps per second over offline", at_least=0.9),
+    "served": lambda case: Declared(measures=f"{case}: 16 clients through the server", unit="maps/s"),
+    "offline": lambda case: Declared(measures=f"{case}: offline in batches", unit="maps/s"),
+    "offline_cpu": lambda case: Declared(measures=f"{case}: processor time per map offline", unit="ms"),
+    "worker_cpu": lambda case: Declared(measures=f"{case}: processor time per map of the server's worker", unit="ms"),
+    "server_cpu": lambda case: Declared(measures=f"{case}: processor time per map of the server itself", unit="ms"),
+    "clients_cpu": lambda case: Declared(measures=f"{case}: processor time per map of the clients", unit="ms"),
+    "fill": lambda case: Declared(measures=f"{case}: maps that the worker has begun, on average"),
+}
 FIGURES = {
     "stored_p50": Declared(measures="Stored explanation, GET, median", unit="ms"),
     "stored_p95": Declared(measures="Stored explanation, GET, 95th percentile", unit="ms", at_most=30),
@@ -32,24 +42,12 @@ FIGURES = {
     "accepted_new_p95": Declared(
         measures="202 while the device is busy, new picture and no target, 95th percentile", unit="ms", at_most=50
     ),
-    "seeds_ratio": Declared(measures="16 clients, known pictures: maps per second over offline", at_least=0.9),
-    "seeds_served": Declared(measures="16 clients, known pictures, through the server", unit="maps/s"),
-    "seeds_offline": Declared(measures="Known pictures, offline in batches", unit="maps/s"),
-    "new_ratio": Declared(measures="16 clients, new pictures: maps per second over offline", at_least=0.9),
-    "new_served": Declared(measures="16 clients, new pictures, through the server", unit="maps/s"),
-    "new_offline": Declared(measures="New pictures, offline in batches", unit="maps/s"),
     **{
-        f"{case}_{name}": Declared(measures=f"{pictures} pictures, processor time per map {of}", unit="ms")
+        f"{case}{where}_{name}": declared(f"{pictures} pictures, {threads}")
+        for where, threads in (("", "one core left to the server"), ("_all", "all cores"))
         for case, pictures in (("seeds", "Known"), ("new", "New"))
-        for name, of in (
-            ("offline_cpu", "offline"),
-            ("worker_cpu", "of the server's worker"),
-            ("server_cpu", "of the server itself"),
-            ("clients_cpu", "of the clients"),
-        )
+        for name, declared in RATES.items()
     },
-    "seeds_fill": Declared(measures="Known pictures, maps that the worker has begun, on average"),
-    "new_fill": Declared(measures="New pictures, maps that the worker has begun, on average"),
     "first_page": Declared(measures="`fanlight serve` to the first page painted", unit="s", at_most=15),
 }
 PACKAGES = ("fanlight", "torch", "fastapi", "uvicorn", "dash", "sqlalchemy")
@@ -75,19 +73,20 @@ def run(options: Sequence[str]) -> dict[str, Any]:
             say("From the command to the first page.")
             measured["first_page"] = _start.first_page(folder, chosen.rounds)
             remarks["first_page"] = "Empty data folder; without the time of make itself; the browser was open."
-        with fanlight(folder / "served", trust="request", examples=False, threads=chosen.threads) as server:
-            if chosen.only in (None, "latency"):
-                say("Answer times, quiet and busy.")
-                with _api.client(server) as http:
-                    measured |= _latencies(http, chosen.rounds, chosen.requests)
-            if chosen.only in (None, "throughput"):
-                from fanlight.bench._offline import Offline
+        if chosen.only in (None, "latency"):
+            say("Answer times, quiet and busy.")
+            with fanlight(folder / "latency", trust="request", examples=False) as server, _api.client(server) as http:
+                measured |= _latencies(http, chosen.rounds, chosen.requests)
+        if chosen.only in (None, "throughput"):
+            from fanlight.bench._offline import Offline
 
-                say("Sixteen clients and offline, in turn.")
-                compared = _throughput.compare(server, Offline(chosen.threads), chosen.rounds, chosen.seconds)
+            for where, threads in _threads(chosen.threads).items():
+                say(f"Sixteen clients and offline, in turn; threads: {threads}.")
+                with fanlight(folder / f"served{where}", trust="request", examples=False, threads=threads) as server:
+                    compared = _throughput.compare(server, Offline(threads), chosen.rounds, chosen.seconds)
                 for case, found in compared.items():
-                    measured |= _rates(case, found)
-                    remarks[f"{case}_ratio"] = found.remark
+                    measured |= _rates(f"{case}{where}", found)
+                    remarks[f"{case}{where}_ratio"] = f"Threads of torch on both sides: {threads}. {found.remark}"
     found_figures = figures(FIGURES, measured, remarks)
     return {**about, **found_figures, "passed": passed(found_figures)}
 
@@ -117,11 +116,17 @@ def _rates(case: str, found: _throughput.Compared) -> dict[str, list[float]]:
     }
 
 
+def _threads(chosen: int | None) -> dict[str, int]:
+    """Threads of torch on both sides: all but one core, as a server of many people is best set, and all of them."""
+    cores = len(os.sched_getaffinity(0))
+    return {"": max(1, cores - 1), "_all": cores} if chosen is None else {"_all": chosen}
+
+
 def _options(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fanlight bench serve --", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=100, help="per round of a latency")
     parser.add_argument("--seconds", type=float, default=15.0, help="per round of a throughput")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of torch, on both sides")
+    parser.add_argument("--threads", type=int, help="of torch, on both sides, instead of all but one and all cores")
     parser.add_argument("--only", choices=PARTS, help="measure this part alone")
     return parser.parse_args(given)
