@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     default_model: bool = Field(
         True, description="Register the model that comes with the installation, EfficientNet-Lite0."
     )
-    models: str = Field("", description="Comma-separated models to register: bundle folders or Python files.")
+    models: str = Field("", description="Comma-separated models to register: bundle folders, Python files, or models of libraries.")
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
     trust: Literal["auto", "request"] = Field(

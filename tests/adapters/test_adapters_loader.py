@@ -245,5 +245,5 @@ def test_a_source_is_a_folder_or_a_python_file(folder, tmp_path):
     assert loader.source(folder) == {"bundle": str(folder)}
     with pytest.raises(BadRequest, match="neither a bundle folder nor a Python file"):
         loader.source(tmp_path / "weights.pth")
-    with pytest.raises(BadRequest, match="names a bundle or a file"):
+    with pytest.raises(BadRequest, match="names a bundle, a file or a model of a library"):
         loader.load({"pickle": "x"})

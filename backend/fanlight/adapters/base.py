@@ -46,6 +46,12 @@ class ImageClassifier(Protocol):
     classes: Sequence[str]
     size: tuple[int, int]
     capabilities: frozenset[str]
+    head: str
+    """How outputs become predictions: single-label, multi-label or regression (`adapters.heads`)."""
+    unit: str
+    """Of the values of a regression."""
+    measure: str
+    """What one output is counted in: logit, the unit of a regression, cosine similarity."""
 
     def view(self, width: int, height: int) -> Box:
         """Which part of a stored picture of this size the model sees."""

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from fanlight.adapters import survey
+from fanlight.adapters import heads, survey
 from fanlight.adapters.attention import Tap
 from fanlight.adapters.base import Box, Pixels
 from fanlight.adapters.tokens import Grid, read_grid
@@ -38,6 +38,7 @@ class Preprocessing:
         size: (H, W) of the input, 8..2048 each.
         crop: size of the centred part that is used, relative to the largest part of the input's proportions, 0..1;
             None uses the whole picture and lets its proportions go.
+        squash: the picture's proportions go, and `crop` is a share of each of its sides.
         interpolation: nearest, bilinear, bicubic or lanczos; smoothed where it shrinks.
         mean, std: per channel (R, G, B), on the scale 0..255.
     """
@@ -47,6 +48,7 @@ class Preprocessing:
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (255.0, 255.0, 255.0)
+    squash: bool = False
 
     def __post_init__(self) -> None:
         if len(self.size) != 2 or not all(isinstance(n, int) and 8 <= n <= 2048 for n in self.size):
@@ -75,7 +77,8 @@ class Preprocessing:
             return Box(0, 0, width, height)
         rows, columns = self.size
         unit = min(height / rows, width / columns) * self.crop
-        h, w = max(1, int(unit * rows)), max(1, int(unit * columns))
+        across, down = (self.crop * width, self.crop * height) if self.squash else (unit * columns, unit * rows)
+        h, w = max(1, int(down)), max(1, int(across))
         top, left = (height - h + 1) // 2, (width - w + 1) // 2
         return Box(left, top, left + w, top + h)
 
@@ -106,11 +109,14 @@ class TorchImageClassifier:
 
     Args:
         net: (B, 3, H, W) float32 -> logits (B, K). Set to eval mode, its parameters frozen.
-        classes: K distinct names.
+        classes: K distinct names: of classes, labels, or the values of a regression.
         preprocessing: picture -> input.
         features_at: name of the module whose output is the grid of features that the logits come from, (B, D, h, w),
             (B, h, w, D) or tokens (B, N, D); "auto" looks for it; None where there is none.
         prefix_tokens: how many tokens of a transformer come before those of the picture; None finds it out.
+        head: how outputs become predictions: "single-label" (softmax), "multi-label" (a sigmoid each) or "regression"
+            (the output is the value).
+        unit: of the values of a regression, for example "years".
         name, description, terms, card: for people.
         code: what builds the network (source text, or architecture and configuration); part of the digest.
         differentiable: False where no gradient reaches the input.
@@ -129,15 +135,16 @@ class TorchImageClassifier:
     differentiable: bool = True
     channels_last: bool = False
     prefix_tokens: int | None = None
+    head: heads.Kind = "single-label"
+    unit: str = ""
     task: str = field(default="image-classifier", init=False)
     asked: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         names = list(self.classes)
-        if len(names) < 2 or len(set(names)) != len(names) or not all(isinstance(n, str) and n.strip() for n in names):
-            raise InvalidField(
-                "A classifier needs at least two class names, all different and none empty.", given=names[:5]
-            )
+        heads.check(self.head, self.unit, len(names))
+        if not names or len(set(names)) != len(names) or not all(isinstance(n, str) and n.strip() for n in names):
+            raise InvalidField("A model needs a name for each output, all different and none empty.", given=names[:5])
         self.net.eval().requires_grad_(False)
         self.net.to(memory_format=self._layout)
         if self.features_at == "auto":
@@ -154,6 +161,11 @@ class TorchImageClassifier:
     @property
     def size(self) -> tuple[int, int]:
         return self.preprocessing.size
+
+    @property
+    def measure(self) -> str:
+        """What one output is counted in, as maps print it."""
+        return "logit" if self.head != "regression" else self.unit or "value"
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -180,8 +192,13 @@ class TorchImageClassifier:
             "features": self.features_at,
             "preprocessing": [p.size, p.crop, p.interpolation, p.mean, p.std],
         }
+        # what came later is in the digest only where it is used, so that older models keep theirs
         if self.prefix_tokens is not None:
             head["prefix"] = self.prefix_tokens
+        if p.squash:
+            head["squash"] = True
+        if self.head != "single-label":
+            head["head"] = [self.head, self.unit]
         total = sha256(canonical(head))
         for key, value in sorted(self.net.state_dict().items()):
             total.update(canonical([key, str(value.dtype), list(value.shape)]))

@@ -1,12 +1,15 @@
-"""From a source (JSON-able) to a model. A source is {"bundle": folder} or {"file": Python file}."""
+"""From a source (JSON-able, `adapters.sources`) to a model: {"bundle": folder}, {"file": Python file}, or a model of a
+library by name or folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanlight.adapters import bundle, python_file
+from fanlight.adapters.sources import HUBS, named as named, source as source
 from fanlight.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -14,20 +17,7 @@ if TYPE_CHECKING:
 
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
-
-def source(value: str | Path) -> dict[str, str]:
-    """The source that a path means: a folder is a bundle, a .py file is a model of your own."""
-    path = Path(value).expanduser().resolve()
-    if path.is_dir():
-        return {"bundle": str(path)}
-    if path.suffix == ".py" and path.is_file():
-        return {"file": str(path)}
-    raise BadRequest(
-        f"“{value}” is neither a bundle folder nor a Python file.",
-        code="bad_source",
-        given=str(value),
-        hint="A bundle holds bundle.toml and weights.safetensors; a Python file ends in .py and defines load().",
-    )
+MODULES = {"torchvision": "torchvision_hub", "timm": "timm_hub", "transformers": "transformers_folder"}
 
 
 def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> TorchImageClassifier:
@@ -37,11 +27,15 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Torch
         return bundle.load(Path(source["bundle"]), device)
     if "file" in source:
         return python_file.load(Path(source["file"]), device)
+    for kind in HUBS:
+        if kind in source:
+            loading: Callable[..., TorchImageClassifier] = import_module(f"fanlight.adapters.{MODULES[kind]}").load
+            return loading(source, device)
     raise BadRequest(
-        "A model's source names a bundle or a file.",
+        "A model's source names a bundle, a file or a model of a library.",
         code="bad_source",
         given=sorted(source),
-        allowed=["bundle", "file"],
+        allowed=["bundle", "file", *HUBS],
     )
 
 
@@ -75,6 +69,8 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
         "classes": list(model.classes),
         "size": [rows, columns],
         "capabilities": sorted(model.capabilities),
+        "head": model.head,
+        "unit": model.unit,
         "description": model.description,
         "terms": model.terms,
         "card": model.card,
@@ -83,9 +79,12 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_card(source: Mapping[str, Any]) -> dict[str, str]:
     """Name, description, terms and card for a list, without torch: of a bundle its texts, of a Python file its
-    docstring (it is not run)."""
+    docstring (it is not run), of a model of a library its name."""
     if "bundle" in source:
         about = bundle.manifest(Path(source["bundle"]))
         return {"name": about.name, "description": about.description, "terms": about.terms, "card": about.card}
+    for kind in HUBS:
+        if kind in source:
+            return {"name": Path(source[kind]).name, "description": f"A model of {kind}.", "terms": "", "card": ""}
     path = Path(source["file"])
     return {"name": path.stem, "description": python_file.heading(python_file.source(path)), "terms": "", "card": ""}

@@ -15,7 +15,7 @@ MARKS = {"good": "ok", "warning": "note", "bad": "WRONG", "none": "-"}
 
 def doctor(
     model: Annotated[
-        str | None, typer.Argument(help="A bundle folder or a Python file.", show_default="this installation")
+        str | None, typer.Argument(help="A bundle folder, a Python file, or a model of a library.", show_default="this installation")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -44,13 +44,13 @@ class Models:
         paths = [str(p) for p in await self._installed()]
         for path in (*paths, *Settings.listed(self._context.settings.models)):
             try:
-                source = loader.source(path)
+                called, source = loader.named(path)
                 info = dict(await self._context.engine.describe(source))
             except (FanlightError, OSError) as e:
                 self.problems[path[:200]] = str(e)
                 log.error("model not registered", source=path[:200], problem=str(e))
                 continue
-            name = _slug(Path(path).stem if path.endswith(".py") else Path(path).name)
+            name = _slug(called)
             if name in self._known:
                 self.problems[path] = f"There are two models named {name}."
                 continue
