@@ -21,6 +21,9 @@ MODULES = (
     "attribution.grad_cam",
     "attribution.occlusion",
     "attribution.kernel_shap",
+    "attribution.input_x_gradient",
+    "attribution.smooth_grad",
+    "attribution.expected_gradients",
     "attribution.random",
     "attribution.edges",
 )
@@ -28,7 +31,11 @@ MODULES = (
 
 def declared(module: ModuleType) -> type[Explainer]:
     """The one explainer that a module declares."""
-    found = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, Explainer) and v.__module__ == module.__name__]
+    found = [
+        v
+        for v in vars(module).values()
+        if isinstance(v, type) and issubclass(v, Explainer) and v.__module__ == module.__name__
+    ]
     if len(found) != 1:
         raise TypeError(f"{module.__name__} must declare exactly one explainer, it declares {len(found)}")
     return found[0]
