@@ -24,6 +24,8 @@ MODULES = (
     "attribution.input_x_gradient",
     "attribution.smooth_grad",
     "attribution.expected_gradients",
+    "attribution.grad_cam_plus_plus",
+    "attribution.layer_cam",
     "attribution.random",
     "attribution.edges",
 )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from fanlight.explainers import base, evaluate, maps
+from fanlight.explainers import base, cams
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from fanlight.adapters.base import ImageClassifier
 
 
@@ -54,28 +56,9 @@ class GradCAM(base.Explainer):
         return 2
 
     def run(self, model: ImageClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context) -> base.Run:
-        import torch
-        import torch.nn.functional as F
+        def weigh(grid: Tensor, grads: Tensor) -> Tensor:
+            cam = (grads.mean((2, 3), keepdim=True) * grid).sum(1, keepdim=True)  # (B, 1, h, w)
+            return cam.relu() if params.evidence == "for" else cam
 
-        found = []
-        for start, stop, rows in evaluate.chunks(len(items), evaluate.gradient_rows(ctx, len(items))):
-            batch = items[start:stop]
-            with torch.enable_grad():
-                # the weights are frozen: without a gradient at the input nothing would reach the features
-                x = evaluate.padded(torch.stack([i.x for i in batch]), rows).requires_grad_()
-                logits, grid = model.features(x)  # (B, K), (B, D, h, w)
-                value = torch.cat([i.target.value(logits[n : n + 1]) for n, i in enumerate(batch)])
-                (grads,) = torch.autograd.grad(value.sum(), grid)
-            cam = (grads.mean((2, 3), keepdim=True) * grid.detach()).sum(1, keepdim=True)  # (B, 1, h, w)
-            cam = cam.relu() if params.evidence == "for" else cam
-            large = F.interpolate(cam, model.size, mode="bilinear", align_corners=False)[:, 0]
-            found += [
-                [
-                    maps.image_map(
-                        i, v, unit="logit per cell", signed=params.evidence == "both", grid=list(cam.shape[2:])
-                    )
-                ]
-                for i, v in zip(batch, large, strict=False)
-            ]
-            yield base.Step(stop / len(items))
-        return found
+        signed = params.evidence == "both"
+        return (yield from cams.run(model, items, ctx, weigh, unit=f"{model.measure} per cell", signed=signed))
