@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from fanlight.drawing.number import percent
 from fanlight.wire import Explanation
 from fanlight_ui import session
 from fanlight_ui.pictures import lazy
 from fanlight_ui.views import trust
+from fanlight_ui.views.numbers import output
 
 UNFINISHED = {
     "queued": "waiting",
@@ -60,8 +60,8 @@ def name(e: Explanation) -> str:
 def probability(e: Explanation) -> str:
     """Of the class in question: without decimals, because a card is for recognising, not for measuring."""
     wanted = (e.target or {}).get("class")
-    p = next((p.probability for p in e.prediction if p.index == wanted), None)
-    return "" if p is None else percent(p)
+    p = next((p for p in e.prediction if p.index == wanted), None)
+    return "" if p is None else output(p, 0)
 
 
 def badge(e: Explanation) -> Component:

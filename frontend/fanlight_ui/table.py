@@ -10,13 +10,12 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from fanlight.client import calls
-from fanlight.drawing.number import percent
 from fanlight.drawing.trust import score
 from fanlight.errors import BadRequest
 from fanlight.wire import Explanation, Trust
 from fanlight_ui import cards, session
 from fanlight_ui.query import Query
-from fanlight_ui.views.numbers import when
+from fanlight_ui.views.numbers import output, when
 
 BLOCK = 60
 
@@ -94,12 +93,12 @@ async def block(
 
 def row(e: Explanation) -> dict[str, Any]:
     top = (e.target or {}).get("class")
-    p = next((p.probability for p in e.prediction if p.index == top), None)
+    p = next((p for p in e.prediction if p.index == top), None)
     return {
         "id": e.id,
         "href": session.href(f"/e/{e.id}"),
         "name": cards.name(e),
-        "probability": "" if p is None else percent(p, 1),
+        "probability": "" if p is None else output(p),
         "method": e.explainer_title,
         "model": e.model_name,
         "faithfulness": faithfulness(e.trust),

@@ -8,11 +8,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from drawing_samples import TRUST, curves, frozen, image_map
+from drawing_samples import TRUST, curves, frozen, image_map, record
 
 from fanlight import wire
 from fanlight.artifact import Artifact
-from fanlight.drawing import page, pictures
+from fanlight.drawing import number, page, pictures
+from fanlight.drawing.section import section
 from fanlight.images import load
 
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}'"
@@ -238,3 +239,11 @@ def test_a_picture_that_is_none_of_the_share_is_not_drawn(cat):
             pictures.share_image(name, frozen(), cat, flat, curves(), {})
     with pytest.raises(KeyError):
         pictures.share_image("curves.png", frozen(), cat, flat, None, {})
+
+
+def test_a_value_is_printed_with_its_unit_and_without_a_bar():
+    answer = wire.Prediction(index=0, name="age", probability=None, logit=31.462, unit="years")
+    made = section(record(prediction=[answer]).model_dump(mode="json"), None, {}, lambda name: None)
+    assert made.answer == "EfficientNet-Lite0 says age, 31.5 years."
+    assert [(a.chance, a.width) for a in made.answers] == [("31.5 years", "0.00")]
+    assert number.output(0.613, 2.0) == "61 %" and number.output(None, -0.25) == "−0.250"

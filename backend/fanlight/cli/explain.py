@@ -14,6 +14,7 @@ from fanlight import wire
 from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.output import Json, emit, say
 from fanlight.client import Call, Client
+from fanlight.drawing.number import output
 
 
 def explain(
@@ -111,6 +112,6 @@ def save(client: Client, record: wire.Explanation, folder: Path) -> None:
 
 def sentences(record: wire.Explanation) -> str:
     """What a person wants to read of it."""
-    lines = [f"{p.name}: {100 * p.probability:.1f} %" for p in record.prediction[:5]]
+    lines = [f"{p.name}: {output(p.probability, p.logit, p.unit, 1)}" for p in record.prediction[:5]]
     lines += ["", f"{record.explainer_title} for {record.target_name}", record.summary, f"Explanation {record.id}"]
     return "\n".join(lines)

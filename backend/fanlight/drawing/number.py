@@ -35,6 +35,11 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{share * 100:.{decimals}f} %".replace("-", MINUS)
 
 
+def output(probability: float | None, value: float, unit: str = "", decimals: int = 0) -> str:
+    """What a model says of one output: its probability, or of a regression the value with its unit."""
+    return f"{digits(value)} {unit}".strip() if probability is None else percent(probability, decimals)
+
+
 def day(seconds: float) -> str:
     """Seconds since 1970 -> "1 Dec 2026", UTC."""
     at = time.gmtime(seconds)

@@ -8,7 +8,7 @@ from fanlight import wire
 from fanlight.artifact import Artifact
 from fanlight.decoding import Pixels
 from fanlight.drawing import lettering, scene
-from fanlight.drawing.number import percent
+from fanlight.drawing.number import output
 from fanlight.drawing.places import short
 from fanlight.drawing.scene import PLAIN, Style
 from fanlight.drawing.trust import badge
@@ -51,10 +51,12 @@ def _answers(canvas: Image.Image, draw: ImageDraw.ImageDraw, record: wire.Explan
     draw.text((left + 72, 62), "Fanlight", INK, lettering.font(34), anchor="ls", stroke_width=0.4)
     for i, answer in enumerate(record.prediction[:3]):
         y, face = 116 + i * 96, lettering.font(27)
-        chance = percent(answer.probability)
+        chance = output(answer.probability, answer.logit, answer.unit)
         room = width - draw.textlength(chance, face) - 12
         draw.text((left, y), lettering.fit(draw, short(answer.name), face, room), INK, face, anchor="la")
         draw.text((left + width, y), chance, INK, face, anchor="ra")
+        if answer.probability is None:  # a value is no share of anything
+            continue
         draw.rounded_rectangle((left, y + 44, left + width, y + 58), 4, "#EBEBE6")
         filled = round(width * answer.probability)
         if filled > 2:

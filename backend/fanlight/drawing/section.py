@@ -11,7 +11,7 @@ from fanlight.artifact import Artifact
 from fanlight.drawing import pictures, renderer, trust
 from fanlight.drawing.base import Legend, Table
 from fanlight.drawing.curves import ASPECT
-from fanlight.drawing.number import MINUS, day, digits, percent
+from fanlight.drawing.number import MINUS, day, digits, output, percent
 from fanlight.drawing.places import short
 from fanlight.drawing.scene import Style
 
@@ -20,7 +20,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Answer:
-    """A line of the prediction: name, full name, probability in words, bar in percent of its track."""
+    """A line of the prediction: name, full name, probability or value in words, bar in percent of its track."""
 
     name: str
     full: str
@@ -98,7 +98,9 @@ def section(
         legend=renderer(drawn.kind).legend(drawn, **style.scale) if drawn else None,
         table=renderer(drawn.kind).table(drawn) if drawn else None,
         answers=[
-            Answer(short(p.name), p.name, percent(p.probability, 1), f"{100 * p.probability:.2f}")
+            Answer(
+                short(p.name), p.name, output(p.probability, p.logit, p.unit, 1), f"{100 * (p.probability or 0):.2f}"
+            )
             for p in record.prediction[:SHOWN]
         ],
         badge=trust.badge(record.trust),
@@ -116,7 +118,7 @@ def _answer(record: wire.Explanation) -> str:
     if not record.prediction:
         return ""
     best = record.prediction[0]
-    return f"{record.model_name} says {short(best.name)}, {percent(best.probability)}."
+    return f"{record.model_name} says {short(best.name)}, {output(best.probability, best.logit, best.unit)}."
 
 
 def _measures(record: wire.Trust) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from fanlight.adapters import loader
+from fanlight.adapters import heads, loader
 from fanlight.artifact import Artifact, canonical, digest
 from fanlight.blobs import Blobs
 from fanlight.drawing import renderer
@@ -148,7 +148,7 @@ class Execution:
             good = [n for n, i in enumerate(items) if isinstance(i, Item)]
             if good:
                 ready = [i for i in items if isinstance(i, Item)]
-                top = [_top(i.logits, model.classes, i.target) for i in ready]
+                top = [_top(model, i.logits, i.target) for i in ready]
                 events = [
                     (n, "predicted", {"prediction": t, "target": i.target.json()})
                     for n, t, i in zip(good, top, ready, strict=True)
@@ -253,7 +253,7 @@ class Execution:
                     )
                 )
                 continue
-            target = Target(int(row.argmax())) if work.target is None else Target.of(work.target)
+            target = Target(heads.order(model.head, row)[0]) if work.target is None else Target.of(work.target)
             if max(target.index, target.minus or 0) >= len(row):
                 items.append(
                     ComputeFailed(f"The model has {len(row)} classes.", code="unknown_target", given=target.json())
@@ -325,15 +325,10 @@ class Execution:
         }
 
 
-def _top(logits: torch.Tensor, classes: Sequence[str], target: Target) -> list[dict[str, Any]]:
-    """The best classes and the explained ones: index, name, probability, logit."""
-    p = torch.softmax(logits.double(), 0)
-    best = p.argsort(descending=True, stable=True)[:TOP].tolist()
-    wanted = [i for i in (target.index, target.minus) if i is not None and i not in best]
-    return [
-        {"index": i, "name": classes[i], "probability": float(p[i]), "logit": float(logits[i])}
-        for i in (*best, *wanted)
-    ]
+def _top(model: Any, logits: torch.Tensor, target: Target) -> list[dict[str, Any]]:
+    """The best outputs and the explained ones, as `wire.Prediction` says them."""
+    wanted = [i for i in (target.index, target.minus) if i is not None]
+    return heads.predictions(model.head, model.unit, model.classes, logits, TOP, wanted)
 
 
 def _name(target: Target, classes: Sequence[str]) -> str:

@@ -119,6 +119,8 @@ class Models:
             size=tuple(m["size"]),
             classes=m["classes"] if classes else None,
             capabilities=m["capabilities"],
+            head=m.get("head", "single-label"),
+            unit=m.get("unit", ""),
             explainers=[self.availability(name, e) for e in registry(self._context.explainers)],
             card=m["card"] if classes else "",
         )

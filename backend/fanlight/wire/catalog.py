@@ -64,6 +64,10 @@ class Model(Wire):
     size: tuple[int, int]
     classes: list[str] | None = None
     capabilities: list[str]
+    head: Literal["single-label", "multi-label", "regression"] = "single-label"
+    """How outputs become predictions: one of several classes, labels of their own, or values."""
+    unit: str = ""
+    """Of the values of a regression."""
     explainers: list[Availability]
     card: str = ""
 

@@ -38,10 +38,13 @@ class ExplanationRequest(Request):
 
 
 class Prediction(Wire):
+    """One output of the model. Of a regression `probability` is None, and `logit` is the value, in `unit`."""
+
     index: int
     name: str
-    probability: float
+    probability: float | None
     logit: float
+    unit: str = ""
 
 
 class ArtifactRef(Wire):

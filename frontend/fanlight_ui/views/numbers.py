@@ -7,6 +7,7 @@ import time
 from fanlight.drawing import number
 from fanlight.drawing.number import day as day, digits as digits, signed as signed
 from fanlight.drawing.trust import score as score
+from fanlight.wire import Prediction
 
 THIN = "\u202f"
 
@@ -14,6 +15,11 @@ THIN = "\u202f"
 def percent(share: float) -> str:
     """A probability as 95.2 %, and never as 100 % or 0 % where it is not."""
     return number.percent(share, 1)
+
+
+def output(p: Prediction, decimals: int = 1) -> str:
+    """What the model says of one output: its probability, or of a regression the value with its unit."""
+    return number.output(p.probability, p.logit, p.unit, decimals)
 
 
 def seconds(value: float) -> str:

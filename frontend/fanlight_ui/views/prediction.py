@@ -8,7 +8,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from fanlight.wire import Explanation, Prediction
-from fanlight_ui.views.numbers import percent
+from fanlight_ui.views.numbers import output
 
 SHOWN = 5
 """Classes that are shown of a prediction."""
@@ -28,19 +28,22 @@ def of(record: Explanation, before: Explanation | None = None) -> Component:
 def bars(
     prediction: Sequence[Prediction], *, explained: int | None = None, before: Sequence[Prediction] | None = None
 ) -> Component:
-    """Rows of name, bar and probability. `explained`: the class in question, set in bold. `before`: drawn as an outline and told as a change."""
+    """Rows of name, bar and probability; of a regression the value, without a bar.
+
+    `explained`: the class in question, set in bold. `before`: drawn as an outline and told as a change.
+    """
     if not prediction:
         return html.P("The prediction appears as soon as the model has answered.", className="quiet")
-    was = {p.index: p.probability for p in before or ()}
+    was = {p.index: p for p in before or ()}
     return html.Ul([_row(p, p.index == explained, was.get(p.index)) for p in prediction], className="bars")
 
 
-def _row(p: Prediction, strong: bool, before: float | None) -> Component:
-    track: list[Component] = [html.Span(className="level", style={"width": f"{100 * p.probability:.2f}%"})]
-    number: list[Component | str] = [percent(p.probability)]
+def _row(p: Prediction, strong: bool, before: Prediction | None) -> Component:
+    track: list[Component] = _bar(p, "level")
+    number: list[Component | str] = [output(p)]
     if before is not None:
-        track.append(html.Span(className="before", style={"width": f"{100 * before:.2f}%"}))
-        number.append(html.Span(f"was {percent(before)}", className="was"))
+        track += _bar(before, "before")
+        number.append(html.Span(f"was {output(before)}", className="was"))
     return html.Li(
         [
             html.Span(p.name, className="name", title=p.name),
@@ -49,3 +52,10 @@ def _row(p: Prediction, strong: bool, before: float | None) -> Component:
         ],
         className="explained" if strong else None,
     )
+
+
+def _bar(p: Prediction, name: str) -> list[Component]:
+    """A value is no share of anything and has no bar."""
+    if p.probability is None:
+        return []
+    return [html.Span(className=name, style={"width": f"{100 * p.probability:.2f}%"})]
