@@ -39,6 +39,20 @@ def png(image: Image.Image, level: int = 1) -> bytes:
     return out.getvalue()
 
 
+def jpeg(image: Image.Image) -> bytes:
+    """For looking at: a fortieth of the time of a PNG and a fifth of its bytes; no value is read off it."""
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=92)
+    return out.getvalue()
+
+
+def webp(image: Image.Image) -> bytes:
+    """For small pictures in numbers: a tenth of the bytes of a PNG."""
+    out = io.BytesIO()
+    image.save(out, "WEBP", quality=80, method=2)
+    return out.getvalue()
+
+
 def load(blob: bytes) -> Pixels:
     """(h, w, 3) from the bytes that `encode` made; raises ValueError for anything else."""
     with Image.open(io.BytesIO(blob), formats=("PNG",)) as image:
@@ -69,7 +83,7 @@ def thumbnail(pixels: Pixels, size: int) -> bytes:
     height, width, _ = pixels.shape
     scale = min(1.0, size / max(height, width))
     fitted = (max(1, round(height * scale)), max(1, round(width * scale)))
-    return png(crop_resize(pixels, (0, 0, width, height), fitted), level=6)
+    return png(crop_resize(pixels, (0, 0, width, height), fitted))
 
 
 def apply_edits(pixels: Pixels, edits: Sequence[Mapping[str, Any]]) -> Pixels:

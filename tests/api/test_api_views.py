@@ -101,7 +101,10 @@ def test_a_view_shows_the_part_that_was_asked_for(
     for channel, (expected, full) in enumerate(((centres[1], 1500), (centres[0], 1000))):
         wanted = np.broadcast_to((expected - 0.5) * 255 / (full - 1), shape)
         assert np.abs(got[..., channel] - wanted).max() < 4
-    assert loads == [(171, 256) if 2 * scale * 1500 <= 256 else (1000, 1500)]
+    small = 2 * scale * 1500 <= 256
+    assert loads == [(1000, 1500), *([(171, 256)] if small else [])], "the thumbnail is made for the first who needs it"
+    view(api, ident, size=size - 1 if small else size + 1, **given)
+    assert loads[-1] == ((171, 256) if small else (1000, 1500)) and len(loads) == 2 + small
 
 
 @pytest.mark.usefixtures("views")
@@ -110,6 +113,35 @@ def test_a_small_picture_is_shown_exactly(api: Api) -> None:
     ident = api.upload(blob)["id"]
     assert (view(api, ident, size=60) == np.asarray(Image.open(io.BytesIO(blob)))).all()
     assert view(api, ident, size=20).shape == (13, 20, 3)
+
+
+@pytest.mark.usefixtures("views")
+def test_a_view_for_looking_at_is_a_jpeg_never_enlarged_and_cached_for_good(api: Api) -> None:
+    pixels = gradient(600, 400)
+    ident = api.upload(png(pixels))["id"]
+    exact = view(api, ident, box="0,0,300,300", size=200).astype(int)
+    for size, side in ((200, 200), (512, 300)):
+        address = f"/inputs/{ident}/image.jpg?box=0,0,300,300&size={size}"
+        answer = api.call("GET", address)
+        assert answer.headers["content-type"] == "image/jpeg" and "immutable" in answer.headers["cache-control"]
+        seen = np.asarray(Image.open(io.BytesIO(answer.content)))
+        assert seen.shape == (side, side, 3)
+        assert api.call("GET", address, headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+        if side == 200:
+            assert np.abs(seen - exact).mean() < 2
+    assert api.call("GET", f"/inputs/{ident}/image.jpg?box=0,0,700,300").status_code == 422
+
+
+@pytest.mark.usefixtures("views")
+def test_a_thumbnail_is_made_once_and_weighs_little_in_a_list(api: Api, loads: list[tuple[int, int]]) -> None:
+    made = api.upload(noise(6, (500, 300)))
+    assert made["thumbnail"].endswith("/thumbnail.webp")
+    small = [api.call("GET", f"/inputs/{made['id']}/thumbnail.png") for _ in range(2)]
+    assert small[0].content == small[1].content and loads == [(300, 500)]
+    assert Image.open(io.BytesIO(small[0].content)).size == (256, 154)
+    light = api.call("GET", f"/inputs/{made['id']}/thumbnail.webp")
+    shown = Image.open(io.BytesIO(light.content))
+    assert shown.format == "WEBP" and shown.size == (256, 154) and len(light.content) < len(small[0].content) / 2
 
 
 @pytest.mark.usefixtures("views")

@@ -137,7 +137,7 @@ def test_a_map_lies_over_its_own_part_of_the_picture_with_scale_and_words() -> N
         },
     }
     said = flat(views.show(one.artifacts[0], told, base.Scene.of(one, slot=2)))
-    assert f"/api/v1/inputs/{one.input}/image.png?box=0%2C0%2C224%2C224&size=512" in said
+    assert f"/api/v1/inputs/{one.input}/image.jpg?box=0%2C0%2C224%2C224&size=512" in said
     assert f"{one.artifacts[0].url}/render.png" in said and f"{one.artifacts[0].url}/raw" in said
     assert (
         "The middle. Arrow keys" in said and "against \u22120.080" in said and "+0.080 for" in said and "logit" in said

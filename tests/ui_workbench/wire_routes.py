@@ -146,7 +146,7 @@ def add_routes(s: WireServer) -> None:
     async def one_input(id: str) -> wire.Input:
         return the_input(id, "370.jpg")
 
-    @app.get(v1 + "/inputs/{id}/image.png")
+    @app.get(v1 + "/inputs/{id}/image.jpg")
     async def image(id: str, box: str | None = None, size: int = 512) -> Response:
         shown = s.pictures[id].crop(tuple(round(float(v)) for v in box.split(","))) if box else s.pictures[id]  # type: ignore[arg-type]
         return _png(shown.resize((size, round(size * shown.height / shown.width))))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.responses import Response
 
 from fanlight.api.gate import visitor
 from fanlight.service.context import Context, Visitor
@@ -23,3 +25,18 @@ Services = Annotated[Context, Depends(_context)]
 Who = Annotated[Visitor, Depends(_visitor)]
 
 IMMUTABLE = "private, max-age=31536000, immutable"
+
+TAG = re.compile(r'(?:W/)?"([^"]*)"')  # RFC 9110, 13.1.2: compared weakly
+
+
+def lasting(digest: str) -> dict[str, str]:
+    """Headers of what never changes at its address."""
+    return {"ETag": f'"{digest}"', "Cache-Control": IMMUTABLE}
+
+
+def fresh(request: Request, digest: str) -> Response | None:
+    """304 where the caller has it already. Call it only once the caller may have it."""
+    given = ",".join(request.headers.getlist("if-none-match"))
+    if given.strip() == "*" or digest in TAG.findall(given):
+        return Response(status_code=304, headers=lasting(digest))
+    return None

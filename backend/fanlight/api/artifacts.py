@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from fastapi.responses import Response
 from sqlalchemy import select
 
 from fanlight import wire
-from fanlight.api.access import IMMUTABLE, Services, Who
+from fanlight.api.access import Services, Who, fresh, lasting
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
 from fanlight.drawing.scene import LARGEST
@@ -24,7 +23,6 @@ from fanlight.store.tables import explanation, reference
 
 router = APIRouter()
 
-TAG = re.compile(r'(?:W/)?"([^"]*)"')  # RFC 9110, 13.1.2: compared weakly
 Scale = Annotated[float | None, Query(ge=-LARGEST, le=LARGEST)]
 Colours = Annotated[str | None, Query(max_length=40)]
 
@@ -53,23 +51,11 @@ def _load(context: Context, who: Visitor, digest: str) -> tuple[bytes, str, list
     return context.blobs.get(digest), row.target_name if row else "", classes
 
 
-def _fresh(request: Request, digest: str) -> Response | None:
-    """304 where the caller has it already. Call it only once the caller may have it."""
-    given = ",".join(request.headers.getlist("if-none-match"))
-    if given.strip() == "*" or digest in TAG.findall(given):
-        return Response(status_code=304, headers=_headers(digest))
-    return None
-
-
-def _headers(digest: str) -> dict[str, str]:
-    return {"ETag": f'"{digest}"', "Cache-Control": IMMUTABLE}
-
-
 @router.get("/artifacts/{digest}", response_model=wire.ArtifactInfo)
 def describe(digest: str, context: Services, who: Who, request: Request) -> Response:
     """Metadata, scale, sentence and table: what a page needs to show the picture with its words."""
     blob, target, classes = _load(context, who, digest)
-    if (same := _fresh(request, digest)) is not None:
+    if (same := fresh(request, digest)) is not None:
         return same
     a = Artifact.from_bytes(blob)
     draw = renderer(a.kind)
@@ -85,7 +71,7 @@ def describe(digest: str, context: Services, who: Who, request: Request) -> Resp
         "table": {"columns": list(table.columns), "rows": [list(r) for r in table.rows]},
     }
     return Response(
-        orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json", headers=_headers(digest)
+        orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json", headers=lasting(digest)
     )
 
 
@@ -103,12 +89,12 @@ def render(
 ) -> Response:
     """The drawing alone, in the caller's colours and range."""
     blob, _, _ = _load(context, who, digest)
-    if (same := _fresh(request, digest)) is not None:
+    if (same := fresh(request, digest)) is not None:
         return same
     a = Artifact.from_bytes(blob)
     out = io.BytesIO()
     renderer(a.kind).image(a, cmap=cmap, lo=lo, hi=hi, size=size, dark=dark).save(out, "PNG", compress_level=1)
-    return Response(out.getvalue(), media_type="image/png", headers=_headers(digest))
+    return Response(out.getvalue(), media_type="image/png", headers=lasting(digest))
 
 
 @router.get(
@@ -117,13 +103,13 @@ def render(
 def raw(digest: str, context: Services, who: Who, request: Request) -> Response:
     """The stored arrays: safetensors."""
     blob, _, _ = _load(context, who, digest)
-    if (same := _fresh(request, digest)) is not None:
+    if (same := fresh(request, digest)) is not None:
         return same
     disposition = {"Content-Disposition": f'attachment; filename="{digest[:12]}.safetensors"'}
     return Response(
         blob,
         media_type="application/octet-stream",
-        headers={**_headers(digest), **disposition},
+        headers={**lasting(digest), **disposition},
     )
 
 
@@ -131,7 +117,7 @@ def raw(digest: str, context: Services, who: Who, request: Request) -> Response:
 def table(digest: str, context: Services, who: Who, request: Request) -> Response:
     """The table that goes with the drawing."""
     blob, _, classes = _load(context, who, digest)
-    if (same := _fresh(request, digest)) is not None:
+    if (same := fresh(request, digest)) is not None:
         return same
     a = Artifact.from_bytes(blob)
     found = renderer(a.kind).table(a, classes=classes)
@@ -140,4 +126,4 @@ def table(digest: str, context: Services, who: Who, request: Request) -> Respons
     writer.writerow(found.columns)
     # A spreadsheet runs what begins with = + - @: text gets a quote before it.
     writer.writerows([("'" + v if isinstance(v, str) and v[:1] in "=+-@" else v) for v in row] for row in found.rows)
-    return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=_headers(digest))
+    return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=lasting(digest))

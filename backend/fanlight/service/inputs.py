@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from PIL import Image
+from sqlalchemy import Connection, Row, insert, select, update
 
 from fanlight import decoding, images, wire
 from fanlight.artifact import digest
-from fanlight.blobs import Blobs
 from fanlight.errors import InvalidField, unknown
 from fanlight.service.context import Context, Visitor
 from fanlight.service.recent import Recent
@@ -29,13 +30,19 @@ _cutting = ThreadPoolExecutor(2, thread_name_prefix="fanlight-cut")
 _views = Recent(32 << 20)
 
 
-def upload(context: Context, visitor: Visitor, name: str, blob: bytes) -> wire.Input:
-    """Decodes, stores and registers a picture; the same content is the same input. Errors: UnreadableInput, TooLarge."""
+def upload(context: Context, visitor: Visitor, name: str, blob: bytes, *, small: bool = False) -> wire.Input:
+    """Decodes, stores and registers a picture; the same content is the same input. When this returns, its pixels are durable.
+
+    Args:
+        small: makes the thumbnail at once, for pictures that stand in a list. Otherwise the first who looks at it has it made.
+
+    Errors: UnreadableInput, TooLarge.
+    """
     with _storing:
-        return _store(context, visitor, name, blob)
+        return _store(context, visitor, name, blob, small)
 
 
-def _store(context: Context, visitor: Visitor, name: str, blob: bytes) -> wire.Input:
+def _store(context: Context, visitor: Visitor, name: str, blob: bytes, small: bool) -> wire.Input:
     limits = context.settings
     picture = decoding.decode(
         blob, max_bytes=limits.max_upload_mb * 2**20, max_pixels=limits.max_megapixels * 1_000_000
@@ -45,7 +52,7 @@ def _store(context: Context, visitor: Visitor, name: str, blob: bytes) -> wire.I
     if known is not None:
         return to_wire(context, known)
     stored = context.blobs.put(images.encode(picture.pixels))
-    small = context.blobs.put(images.thumbnail(picture.pixels, THUMBNAIL))
+    little = context.blobs.put(images.thumbnail(picture.pixels, THUMBNAIL)) if small else ""
     height, width = picture.pixels.shape[:2]
 
     def save(conn: Connection) -> Row[Any]:
@@ -62,12 +69,12 @@ def _store(context: Context, visitor: Visitor, name: str, blob: bytes) -> wire.I
                     name=_clean(name),
                     notes=picture.notes,
                     blob=stored,
-                    thumbnail=small,
+                    thumbnail=little,
                     original=digest(blob),
                     created=now(conn),
                 )
             )
-            for d in (stored, small):
+            for d in filter(None, (stored, little)):
                 refer(conn, visitor.workspace, d, f"input:{ident}")
             found = _row(conn, visitor.workspace, ident)
             assert found is not None
@@ -92,36 +99,70 @@ def refer(conn: Connection, workspace: str, blob: str, owner: str) -> None:
         conn.execute(insert(reference).values(digest=blob, owner=owner, workspace=workspace))
 
 
-def view(context: Context, row: Row[Any], box: Box | None, size: int) -> bytes:
-    """PNG of the part `box` of the stored picture, its longer side `size` pixels."""
+def thumbnail(context: Context, row: Row[Any]) -> bytes:
+    """PNG, its longer side at most THUMBNAIL; made and stored for the first who asks for it."""
+    if row.thumbnail:
+        return context.blobs.get(row.thumbnail)
+    return _kept((context.blobs, row.blob, "small"), lambda: _shrunk(context, row))
+
+
+def thumbnail_webp(context: Context, row: Row[Any]) -> bytes:
+    """The thumbnail for lists."""
+    small = thumbnail(context, row)
+    return _kept((context.blobs, row.blob, "webp"), lambda: images.webp(Image.fromarray(images.load(small))))
+
+
+def _shrunk(context: Context, row: Row[Any]) -> bytes:
+    blob = images.thumbnail(images.load(context.blobs.get(row.blob)), THUMBNAIL)
+    stored = context.blobs.put(blob)
+
+    def save(conn: Connection) -> None:
+        mine = (input_.c.workspace == row.workspace) & (input_.c.id == row.id)
+        conn.execute(update(input_).where(mine).values(thumbnail=stored))
+        refer(conn, row.workspace, stored, f"input:{row.id}")
+
+    context.db.write(save)
+    return blob
+
+
+def view(context: Context, row: Row[Any], box: Box | None, size: int, *, exact: bool = True) -> bytes:
+    """The part `box` of the stored picture: PNG whose longer side is `size` pixels, or, where not `exact`, JPEG never enlarged."""
     box = box or (0.0, 0.0, float(row.width), float(row.height))
     x0, y0, x1, y1 = box
     if not (0 <= x0 < x1 <= row.width and 0 <= y0 < y1 <= row.height):
         allowed = [0, 0, row.width, row.height]
         raise InvalidField("The box must lie inside the picture.", code="invalid_box", given=list(box), allowed=allowed)
     size = min(size, MAX_SIDE)
-    kept = _views.get((context.blobs, row.blob, box, size))
-    return kept or _cutting.submit(_view, context.blobs, row, box, size).result()
+    if not exact:  # a browser enlarges faster than it loads
+        size = max(1, min(size, round(max(x1 - x0, y1 - y0))))
+    return _kept((context.blobs, row.blob, box, size, exact), lambda: _cut(context, row, box, size, exact))
 
 
-def _view(blobs: Blobs, row: Row[Any], box: Box, size: int) -> bytes:
-    key = (blobs, row.blob, box, size)
-    found = _views.get(key)  # the one before in the queue may have made it
-    if found is None:
-        found = _cut(blobs, row, box, size)
-        _views.put(key, found)
-    return found
+def _kept(key: Hashable, make: Callable[[], bytes]) -> bytes:
+    """What was made before, or what `make` gives in one of the two threads."""
+
+    def once() -> bytes:
+        found = _views.get(key)  # the one before in the queue may have made it
+        if found is None:
+            found = make()
+            _views.put(key, found)
+        return found
+
+    return _views.get(key) or _cutting.submit(once).result()
 
 
-def _cut(blobs: Blobs, row: Row[Any], box: Box, size: int) -> bytes:
+def _cut(context: Context, row: Row[Any], box: Box, size: int, exact: bool) -> bytes:
     w, h = box[2] - box[0], box[3] - box[1]
     scale = size / max(w, h)
-    # The stored thumbnail is enough where it has two samples a side for each pixel made, and a hundredth of the work.
-    enough = 2 * scale * max(row.width, row.height) <= THUMBNAIL
-    pixels = images.load(blobs.get(row.thumbnail if enough else row.blob))
+    # The thumbnail is enough where it has two samples a side for each pixel made, and a hundredth of the work.
+    if 2 * scale * max(row.width, row.height) <= THUMBNAIL:
+        pixels = images.load(context.blobs.get(row.thumbnail) if row.thumbnail else _shrunk(context, row))
+    else:
+        pixels = images.load(context.blobs.get(row.blob))
     across, down = pixels.shape[1] / row.width, pixels.shape[0] / row.height
     part = (box[0] * across, box[1] * down, box[2] * across, box[3] * down)
-    return images.png(images.crop_resize(pixels, part, (max(1, round(h * scale)), max(1, round(w * scale)))))
+    made = images.crop_resize(pixels, part, (max(1, round(h * scale)), max(1, round(w * scale))))
+    return images.png(made) if exact else images.jpeg(made)
 
 
 def to_wire(context: Context, row: Row[Any]) -> wire.Input:
@@ -134,7 +175,7 @@ def to_wire(context: Context, row: Row[Any]) -> wire.Input:
         notes=row.notes,
         created=row.created / 1e6,
         url=base + "/image.png",
-        thumbnail=base + "/thumbnail.png",
+        thumbnail=base + "/thumbnail.webp",
     )
 
 

@@ -50,7 +50,7 @@ class View(Protocol):
 
 def picture(input: str, box: Sequence[float] | None = None, size: int = 512) -> str:
     """Address of the stored picture, cropped to `box` where given."""
-    return href(f"/api/v1/inputs/{input}/image.png", box=",".join(f"{v:g}" for v in box) if box else None, size=size)
+    return href(f"/api/v1/inputs/{input}/image.jpg", box=",".join(f"{v:g}" for v in box) if box else None, size=size)
 
 
 def render(ref: ArtifactRef, scene: Scene, *, lo: float | None = None, hi: float | None = None) -> str:
