@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from urllib.parse import quote
 
 import dash
 from fastapi import FastAPI
@@ -19,7 +20,7 @@ INDEX = """<!DOCTYPE html>
   <head>
     {%metas%}
     <title>{%title%}</title>
-    <link rel="icon" type="image/svg+xml" href="PREFIX/assets/mark.svg">
+    <link rel="icon" type="image/svg+xml" href="MARK">
     <meta name="referrer" content="same-origin">
     <style>TOKENS</style>
     <script src="PREFIX/assets/boot.js"></script>
@@ -56,7 +57,7 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
         serve_locally=True,
         suppress_callback_exceptions=True,
         include_pages_meta=False,
-        index_string=INDEX.replace("PREFIX", prefix).replace("TOKENS", theme.css()),
+        index_string=INDEX.replace("PREFIX", prefix).replace("MARK", _mark()).replace("TOKENS", theme.css()),
         meta_tags=[{"name": "description", "content": DESCRIPTION}],
         title="Fanlight",
         description=DESCRIPTION,
@@ -73,6 +74,11 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
     _set_up(app)
     table.defer(app)
     return app
+
+
+def _mark() -> str:
+    """The icon inside the document: a browser asks for one with an address again at each change of the page's own."""
+    return "data:image/svg+xml," + quote((HERE / "assets" / "mark.svg").read_text("utf-8"))
 
 
 def _set_up(app: dash.Dash) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dash
 import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html
@@ -35,6 +33,7 @@ def layout() -> Component:
             dmc.NotificationContainer(id="toasts", position="bottom-right"),
             dcc.Store(id="events"),
             dcc.Store(id="transitions"),
+            dcc.Store(id="settled"),
             tour(),
         ],
         theme=theme.THEME,
@@ -91,11 +90,11 @@ def scheme_toggle() -> Component:
 
 def register(app: dash.Dash) -> None:
     """Declares the frame's callbacks on `app`."""
-    app.callback(Output("running", "children"), Input("transitions", "data"), State("running", "children"))(running)
+    app.callback(Output("running", "children"), Input("settled", "data"), State("running", "children"))(running)
 
 
-async def running(_event: dict[str, Any] | None, shown: str) -> str:
-    """The header's "2 running", or nothing. Asked again only where a job changed its state."""
+async def running(_settled: float | None, shown: str) -> str:
+    """The header's "2 running", or nothing. Asked again a moment after jobs changed their state, once for all of them."""
     try:
         system = await session.ask(calls.system())
     except Exception:  # the header says nothing rather than disturb every page; pages themselves report

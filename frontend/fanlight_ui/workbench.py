@@ -366,6 +366,7 @@ def slot(index: int, found: Panel | None) -> Component:
             dcc.Store(id={"type": "run", "slot": index}),
             dcc.Store(id={"type": "kept", "slot": index}, data=kept),
             dcc.Store(id={"type": "nudge", "slot": index}),
+            dcc.Store(id={"type": "stop", "slot": index}),
             dcc.Interval(id={"type": "poll", "slot": index}, interval=2000, disabled=True),
             html.Div(shown, id={"type": "panel", "slot": index}, **{"aria-live": "polite"}),
         ],

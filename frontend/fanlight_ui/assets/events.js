@@ -2,11 +2,11 @@
 (() => {
   const config = JSON.parse(document.getElementById("_dash-config").textContent);
   const api = config.requests_pathname_prefix + "api/v1";
-  const POLL = 2000, GAP = 120, PATIENCE = 15000;
+  const POLL = 2000, GAP = 120, PATIENCE = 15000, SETTLED = 1000;
   const TERMINAL = ["succeeded", "failed", "cancelled", "expired"];
   const waiting = new Map(); // the newest event of each job and trust record; an older one would be out of date
   const states = new Map();
-  let source = null, timer = null, polling = null, failed = 0;
+  let source = null, timer = null, polling = null, settling = null, failed = 0;
 
   const ready = () => window.dash_clientside?.set_props && document.getElementById("live");
 
@@ -20,11 +20,18 @@
       if (states.get(key) !== event.state) {
         states.set(key, event.state);
         dash_clientside.set_props("transitions", { data: event });
+        settling ??= setTimeout(settle, SETTLED);
       }
       // For a page's own JavaScript.
       window.dispatchEvent(new CustomEvent("fanlight:event", { detail: event }));
     }
     if (waiting.size) timer = setTimeout(flush, GAP);
+  }
+
+  // For what only counts: once for all that happens within a second, and not while somebody waits for the answer itself.
+  function settle() {
+    settling = null;
+    dash_clientside.set_props("settled", { data: Date.now() });
   }
 
   function take(event) {

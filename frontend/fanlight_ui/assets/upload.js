@@ -37,21 +37,31 @@
     const request = (running = new XMLHttpRequest());
     URL.revokeObjectURL(shown);
     shown = URL.createObjectURL(file);
-    dash_clientside.set_props(preview, { src: shown });
-    dash_clientside.set_props(into, { data: {} }); // shown, but not there yet: nothing can be asked about it
+    // Shown, but not there yet: nothing can be asked about it. This goes past Dash, which would be busy with it when the answer comes.
+    window.fanlight.sending = true;
+    const picture = document.getElementById(preview), hint = document.getElementById("wb-hint"), go = document.getElementById("wb-go");
+    Object.assign(picture, { src: shown, hidden: false });
+    if (hint) hint.hidden = true;
+    if (go) go.disabled = true;
+    const settle = (data) => {
+      window.fanlight.sending = false;
+      dash_clientside.set_props(into, { data });
+      // Dash hears of the preview when that is done, unless something else is shown by then.
+      const mine = picture.src;
+      setTimeout(() => { if (picture.isConnected && picture.src === mine) dash_clientside.set_props(preview, { src: mine }); }, 100);
+    };
     say(`Sending ${file.name || "the picture"} …`);
     request.upload.onprogress = (e) => {
       if (e.lengthComputable) say(e.loaded < e.total ? `Sending: ${Math.round((100 * e.loaded) / e.total)} %` : "Reading the picture …");
     };
     const refused = () => {
       say(sentence(request), true);
-      dash_clientside.set_props(into, { data: null });
+      settle(null);
     };
     request.onload = () => {
       if (request.status >= 400) return refused();
-      const input = JSON.parse(request.responseText);
       say("");
-      dash_clientside.set_props(into, { data: input });
+      settle(JSON.parse(request.responseText));
     };
     request.onerror = refused;
     const body = new FormData();

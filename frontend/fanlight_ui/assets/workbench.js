@@ -2,7 +2,77 @@
 (() => {
   const none = () => dash_clientside.no_update;
   const MOST = 4;
+  const WAIT = 2; // seconds that an answer may take before the panel shows the job instead
   const node = (type, props) => ({ namespace: "dash_html_components", type, props });
+  const turns = Array(MOST).fill(0); // of each slot, so that an answer to an earlier question is dropped
+  const there = (url) => (url.startsWith(window.fanlight.prefix + "/") ? url : window.fanlight.prefix + url);
+
+  const answered = Array(MOST).fill(null); // ids of explanations whose panel is still to be drawn
+  let choice = null; // what the address says
+  let framed = () => {}, frames = Promise.resolve();
+
+  // The question goes out with the click, before anything is drawn. What the page's server draws of the answer follows the map; a
+  // refusal is left to it altogether, because it has the words.
+  document.addEventListener("click", (e) => {
+    if (!e.target.closest?.("#wb-go:enabled") || !choice?.input) return;
+    frames = new Promise((done) => { framed = done; });
+    choice = { ...choice, results: [] }; // those were of the question before
+    for (let slot = 0; slot < MOST; slot++) {
+      turns[slot] += 1;
+      answered[slot] = null;
+      const explainer = choice.explainers[slot];
+      if (explainer) ask(slot, { ...choice, explainer, params: choice.params[explainer] ?? {}, turn: turns[slot] });
+    }
+  }, true);
+
+  async function ask(slot, run) {
+    const { model, input, explainer, params, seed, target, minus } = run;
+    const wanted = target === null || minus === null || target === minus ? target : { minus: [target, minus] };
+    const body = JSON.stringify({ model, input, explainer, params, seed, target: wanted });
+    const headers = { "content-type": "application/json", accept: "application/json" };
+    const answer = await fetch(`${window.fanlight.prefix}/api/v1/explanations?wait=${WAIT}`, { method: "POST", headers, body })
+      .then((r) => (r.ok ? r.json() : null)).catch(() => null);
+    const shown = answer?.state === "succeeded" ? pictures(answer) : null;
+    await frames;
+    const dropped = () => run.turn !== turns[slot] || !document.getElementById(`{"slot":${slot},"type":"panel"}`);
+    if (dropped()) return;
+    answered[slot] = answer?.id ?? null;
+    write({ results: [...new Set([...choice.results, ...answered].filter(Boolean))].join(",") }); // so that a reload has it
+    if (shown) {
+      dash_clientside.set_props({ type: "panel", slot }, { children: [shown.view] });
+      await Promise.race([shown.loaded, new Promise((done) => setTimeout(done, 1000))]);
+    }
+    if (dropped()) {
+      if (run.turn === turns[slot]) answered[slot] = null;
+      return;
+    }
+    dash_clientside.set_props({ type: "run", slot }, { data: { ...run, id: answer?.id ?? null } });
+  }
+
+  // Puts values into the address in place of the old ones, which does not load the page again; empty ones are left out.
+  function write(values) {
+    if (location.pathname !== window.fanlight.prefix + "/explain") return;
+    const query = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(values)) if (value === "" || value == null) query.delete(name); else query.set(name, value);
+    history.replaceState(history.state, "", `?${query}`);
+  }
+
+  // The map as soon as it is there; its scale, words and table come with the panel. fanlight_ui/views/base.py names the same pictures.
+  function pictures(record) {
+    const map = record.artifacts.find((a) => a.meta.box);
+    if (!map) return null;
+    const box = map.meta.box, query = new URLSearchParams({ box: box.map((v) => Number(v.toPrecision(6))).join(","), size: 512 });
+    const layers = [
+      { src: `${there(map.url)}/render.png`, alt: "", className: "over" },
+      { src: `${window.fanlight.prefix}/api/v1/inputs/${record.input}/image.jpg?${query}`, alt: "", className: "under" },
+    ];
+    const loaded = Promise.all(layers.map(({ src }) => Object.assign(new Image(), { src }).decode().catch(() => null)));
+    const style = { aspectRatio: `${box[2] - box[0]} / ${box[3] - box[1]}` };
+    const inside = node("Div", { className: "map", style, children: layers.reverse().map((l) => node("Img", l)) });
+    // Two frames, so that it is on the screen before the rest is drawn.
+    const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    return { view: node("Div", { className: "view", children: [inside] }), loaded: loaded.then(frame) };
+  }
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     workbench: {
@@ -10,15 +80,10 @@
         const id = dash_clientside.callback_context.triggered_id;
         if (!id || !clicks.some(Boolean)) return [none(), none()];
         const [width, height] = id.size.split("x").map(Number);
-        const url = `${window.fanlight.prefix}/api/v1/inputs/${id.input}/image.png?size=512`;
+        const url = `${window.fanlight.prefix}/api/v1/inputs/${id.input}/image.jpg?size=512`;
         for (const b of document.querySelectorAll(".sample")) b.removeAttribute("aria-pressed");
         document.activeElement?.closest?.(".sample")?.setAttribute("aria-pressed", "true");
         return [{ id: id.input, name: id.name, width, height, notes: [] }, url];
-      },
-
-      show_input(input, methods) {
-        const about = input?.id ? [input.name, `${input.width}\u00a0×\u00a0${input.height}\u00a0px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
-        return [!input, !!input, about, !input?.id || !methods?.length];
       },
 
       limit(methods) {
@@ -26,6 +91,7 @@
       },
 
       address(model, input, methods, target, minus, seed, dataset, values, flags, kept, ids, flagIds, defaults) {
+        if (window.fanlight.sending) input = {}; // another picture is on its way
         const params = {};
         const set = (id, value) => {
           const usual = (defaults ?? {})[id.scope]?.[id.name];
@@ -35,38 +101,39 @@
         ids.forEach((id, i) => set(id, values[i]));
         flagIds.forEach((id, i) => set(id, flags[i]));
         const whole = (v) => (v === null || v === undefined || v === "" ? null : Number(v));
-        const choice = {
+        kept.forEach((k, i) => { if (k?.id) answered[i] = null; });
+        choice = {
           model, input: input?.id ?? null, explainers: methods ?? [], target: whole(target), minus: whole(minus), seed: whole(seed) ?? 0, params,
-          results: kept.map((k) => k?.id).filter(Boolean),
+          results: kept.map((k, i) => k?.id ?? answered[i]).filter(Boolean),
         };
-        const query = new URLSearchParams();
-        const put = (name, value) => { if (value !== null && value !== undefined && value !== "") query.set(name, value); };
-        put("model", choice.model);
-        put("input", choice.input);
-        put("dataset", dataset);
-        put("explainers", choice.explainers.join(","));
-        put("target", choice.target);
-        put("minus", choice.minus);
-        put("params", Object.keys(params).length ? JSON.stringify(params) : "");
-        put("seed", choice.seed || "");
-        put("results", choice.results.join(","));
-        if (location.pathname === window.fanlight.prefix + "/explain") history.replaceState(history.state, "", `?${query}`);
-        return choice;
+        write({
+          model, input: choice.input, dataset, explainers: choice.explainers.join(","), target: choice.target, minus: choice.minus,
+          params: Object.keys(params).length ? JSON.stringify(params) : "", seed: choice.seed || "", results: choice.results.join(","),
+        });
+        const about = input?.id ? [input.name, `${input.width}\u00a0×\u00a0${input.height}\u00a0px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
+        const shown = [!input, !!input, !input?.id || !methods?.length];
+        // assets/upload.js shows a picture that is on its way without asking: what it changed is set here, too.
+        ["wb-picture", "wb-hint"].forEach((id, i) => { document.getElementById(id).hidden = shown[i]; });
+        document.getElementById("wb-go").disabled = shown[2];
+        return [choice, shown[0], shown[1], about, shown[2]];
       },
 
-      start(clicks, choice, titles) {
-        if (!clicks || !choice?.input) return Array(4).fill(Array(MOST).fill(none())).concat([none()]);
+      start(clicks, choice, titles, kept) {
+        setTimeout(framed); // once what is returned here is there
+        if (!clicks || !choice?.input) return Array(3).fill(Array(MOST).fill(none())).concat([none()]);
         const asked = choice.explainers.slice(0, MOST);
-        const runs = [], hidden = [], frames = [];
+        const hidden = [], frames = [];
         for (let i = 0; i < MOST; i++) {
           const name = asked[i];
-          runs.push(name ? { ...choice, explainer: name, params: choice.params[name] ?? {}, turn: clicks } : none());
           hidden.push(!name);
           frames.push(name ? node("P", { className: "asking", children: `Asking for ${titles[name] ?? name} …` }) : null);
         }
         if (matchMedia("(max-width: 760px)").matches) setTimeout(() => document.getElementById("wb-stage").scrollIntoView(), 50);
-        return [runs, hidden, frames, Array(MOST).fill(null), "stage asked"];
+        return [hidden, frames, kept.map((k) => (k ? null : none())), "stage asked"];
       },
+
+      // A button that has just been drawn was not pressed.
+      stop: (clicks) => clicks || none(),
 
       // An event of the stream concerns a panel where it names its job or its explanation.
       nudge(event, kept) {

@@ -73,24 +73,20 @@ clientside_callback(
     prevent_initial_call=True,
 )
 clientside_callback(
-    ClientsideFunction("workbench", "show_input"),
-    Output("wb-picture", "hidden"),
-    Output("wb-hint", "hidden"),
-    Output("wb-about", "children"),
-    Output("wb-go", "disabled"),
-    Input("wb-input", "data"),
-    Input("wb-methods", "value"),
-)
-clientside_callback(
     ClientsideFunction("workbench", "limit"),
     Output("wb-methods", "value"),
     Input("wb-methods", "value"),
     prevent_initial_call=True,
 )
-# The address follows everything that is set; writing it in place of the old one does not load the page again.
+# The address follows everything that is set; writing it in place of the old one does not load the page again. What is shown of the
+# picture goes with it, in one callback: each costs the browser some 20 ms, and nothing can be asked before both are there.
 clientside_callback(
     ClientsideFunction("workbench", "address"),
     Output("wb-choice", "data"),
+    Output("wb-picture", "hidden"),
+    Output("wb-hint", "hidden"),
+    Output("wb-about", "children"),
+    Output("wb-go", "disabled"),
     Input("wb-model", "value"),
     Input("wb-input", "data"),
     Input("wb-methods", "value"),
@@ -188,10 +184,10 @@ async def browse(
 
 # --- asking
 
-# Panels stand before the server is asked; each slot then asks for itself, so that a fast method never waits for a slow one.
+# Panels stand before the server has answered. Each slot asks for itself with the click, so that a fast method never waits for a
+# slow one; assets/workbench.js then sets its `run`, and with it the panel is drawn.
 clientside_callback(
     ClientsideFunction("workbench", "start"),
-    Output({"type": "run", "slot": ALL}, "data"),
     Output({"type": "slot", "slot": ALL}, "hidden"),
     Output({"type": "panel", "slot": ALL}, "children"),
     Output({"type": "kept", "slot": ALL}, "data", allow_duplicate=True),
@@ -199,6 +195,7 @@ clientside_callback(
     Input("wb-go", "n_clicks"),
     State("wb-choice", "data"),
     State("wb-titles", "data"),
+    State({"type": "kept", "slot": ALL}, "data"),
     prevent_initial_call=True,
 )
 
@@ -211,10 +208,15 @@ clientside_callback(
     prevent_initial_call=True,
 )
 async def explain(run: dict[str, Any] | None, id: dict[str, Any]) -> tuple[Any, ...]:
-    """Asks for one explanation and shows it, or the job that will bring it."""
+    """Shows the explanation that the browser has asked for, or the job that will bring it; asks itself where it got no answer."""
     if not run:
         return no_update, no_update
     slot, params = id["slot"], run.get("params") or {}
+    if run.get("id"):
+        shown, new, found = await _panel(run["id"], slot)
+        if found is not None and found.prediction:
+            _tell_prediction(found)
+        return shown, new
     try:
         if params:
             schema = next((i.params for i in await ask(calls.explainers()) if i.name == run["explainer"]), {})
@@ -294,10 +296,18 @@ async def follow(_nudge: Any, _tick: int, kept: dict[str, Any] | None, id: dict[
     return shown, new
 
 
+clientside_callback(
+    ClientsideFunction("workbench", "stop"),
+    Output({"type": "stop", "slot": MATCH}, "data"),
+    Input({"type": "cancel", "slot": MATCH}, "n_clicks"),
+    prevent_initial_call=True,
+)
+
+
 @callback(
     Output({"type": "panel", "slot": MATCH}, "children", allow_duplicate=True),
     Output({"type": "kept", "slot": MATCH}, "data", allow_duplicate=True),
-    Input({"type": "cancel", "slot": MATCH}, "n_clicks"),
+    Input({"type": "stop", "slot": MATCH}, "data"),
     State({"type": "kept", "slot": MATCH}, "data"),
     State({"type": "kept", "slot": MATCH}, "id"),
     prevent_initial_call=True,
