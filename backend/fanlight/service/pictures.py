@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -20,8 +20,12 @@ from fanlight.errors import Conflict, FanlightError, NotFound
 from fanlight.service import shares
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import find
+from fanlight.service.recent import Recent
 
 CARD = 320
+# A picture of 40 megapixels takes 120 MB and more while it is drawn: as many at a time as uploads.
+_drawing = threading.BoundedSemaphore(2)
+_cards = Recent(32 << 20)
 Frozen = Mapping[str, Any]
 
 
@@ -33,8 +37,9 @@ def card(context: Context, visitor: Visitor, ident: str) -> bytes:
 
 def overlay(context: Context, visitor: Visitor, ident: str, size: int) -> bytes:
     record = _frozen(context, visitor, ident)
-    pixels, drawn = _seen(context.blobs, record)
-    return images.png(scene.overlay(pixels, drawn, size=size))
+    with _drawing:
+        pixels, drawn = _seen(context.blobs, record)
+        return images.png(scene.overlay(pixels, drawn, size=size))
 
 
 def social(context: Context, visitor: Visitor, ident: str) -> bytes:
@@ -78,19 +83,21 @@ def drawn(blobs: Blobs, snapshot: Frozen, n: int, name: str) -> bytes:
     record, view = snapshot["explanations"][n], snapshot.get("view") or {}
     if name == "preview.png":
         return _preview(blobs, record, view)
-    pixels, over = _parts(blobs, record)
     curves = record["blobs"]["curves"]
-    try:
-        known = Artifact.from_bytes(blobs.get(curves)) if curves else None
-        return pictures.share_image(name, record, pixels, over, known, view)
-    except KeyError:
-        raise NotFound("There is no such picture.") from None
+    with _drawing:
+        pixels, over = _parts(blobs, record)
+        try:
+            known = Artifact.from_bytes(blobs.get(curves)) if curves else None
+            return pictures.share_image(name, record, pixels, over, known, view)
+        except KeyError:
+            raise NotFound("There is no such picture.") from None
 
 
 def _preview(blobs: Blobs, record: Frozen, view: Mapping[str, Any]) -> bytes:
-    pixels, over = _seen(blobs, record)
     known = wire.Explanation.model_validate({k: v for k, v in record.items() if k in wire.Explanation.model_fields})
-    return images.png(preview(known, pixels, over, style=scene.Style.of(view)))
+    with _drawing:
+        pixels, over = _seen(blobs, record)
+        return images.png(preview(known, pixels, over, style=scene.Style.of(view)))
 
 
 def _frozen(context: Context, visitor: Visitor, ident: str) -> dict[str, Any]:
@@ -128,9 +135,16 @@ def _edited(pixels: Pixels, edits: list[dict[str, Any]]) -> Pixels:
     return images.apply_edits(pixels, [e for e in edits if "mask_region" in e])
 
 
-@lru_cache(maxsize=512)
 def _card(blobs: Blobs, picture: str, over: str, edits: bytes) -> bytes:
-    pixels = _edited(images.load(blobs.get(picture)), orjson.loads(edits))
-    pair = scene.beside(pixels, Artifact.from_bytes(blobs.get(over)), size=CARD)
-    # A list shows dozens: 256 colours with dithering weigh a third, and nobody reads values off a card.
-    return images.png(pair.quantize(256, Image.Quantize.FASTOCTREE), level=6)
+    key = (blobs, picture, over, edits)
+    if (found := _cards.get(key)) is not None:
+        return found
+    with _drawing:
+        if (found := _cards.get(key)) is not None:  # the one before may have drawn it
+            return found
+        pixels = _edited(images.load(blobs.get(picture)), orjson.loads(edits))
+        pair = scene.beside(pixels, Artifact.from_bytes(blobs.get(over)), size=CARD)
+        # A list shows dozens: 256 colours with dithering weigh a third, and nobody reads values off a card.
+        made = images.png(pair.quantize(256, Image.Quantize.FASTOCTREE), level=6)
+        _cards.put(key, made)
+        return made
