@@ -23,6 +23,8 @@ def asked(record: wire.Explanation) -> dict[str, Any]:
         body["target"] = target["class"]
     elif "minus" in target:
         body["target"] = {"minus": target["minus"]}
+    elif "similar_to" in target:
+        body["target"] = {"similar_to": target["similar_to"]}
     return body
 
 

@@ -61,6 +61,7 @@ def test_without_a_server_a_command_says_so_and_ends_with_3(args):
         ("explain", "missing.png", "--model", "m", "--explainer", "e"),
         ("explain", __file__, "--model", "m", "--explainer", "e", "--param", "steps"),
         ("explain", __file__, "--model", "m", "--explainer", "e", "--minus", "cat"),
+        ("explain", __file__, "--model", "m", "--explainer", "e", "--target", "1", "--similar-to", "x"),
         ("serve", "--port", "99999"),
         ("bench", "no-such-benchmark"),
         ("nonsense",),

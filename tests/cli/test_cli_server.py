@@ -143,3 +143,12 @@ def test_the_notebook_example_of_the_readme_runs(root, server, token, picture, t
     exec(example.replace("http://127.0.0.1:8321", server.url).replace('"..."', repr(token)), names)
     assert names["values"].ndim == 2 and names["record"].summary
     names["fan"].close()
+
+
+def test_the_similarity_to_another_picture_is_a_target(fanlight, picture, tmp_path):
+    with Image.open(picture) as shown:
+        shown.convert("RGB").transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(tmp_path / "mirrored.png")
+    record = explained(fanlight, picture, "--similar-to", tmp_path / "mirrored.png")
+    other = record["target"]["similar_to"]
+    assert other != record["input"]
+    assert explained(fanlight, picture, "--similar-to", other)["id"] == record["id"]

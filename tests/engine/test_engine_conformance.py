@@ -187,7 +187,7 @@ def test_a_source_that_does_not_load_is_a_sentence(rig: Any, text: str) -> None:
 
 
 def test_a_source_of_another_kind_is_a_sentence(rig: Any) -> None:
-    with pytest.raises(FanlightError, match="bundle or a file"):
+    with pytest.raises(FanlightError, match="a bundle, a file or a model of a library"):
         rig.run(rig.engine.describe({"url": "x"}))
 
 

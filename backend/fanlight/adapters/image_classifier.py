@@ -231,7 +231,7 @@ class TorchImageClassifier:
 
     def attentions(self, x: Tensor) -> tuple[Tensor, list[Tensor], int, tuple[int, int]]:
         seen = self.observe(x, attention=True)
-        prefix, rows, columns = self._tokens
+        prefix, rows, columns = self.tokens
         return seen.logits, seen.attention, prefix, (rows, columns)
 
     def embedding(self, x: Tensor) -> Tensor:
@@ -250,7 +250,7 @@ class TorchImageClassifier:
                 head = self._head_layer()
                 hook = head.register_forward_pre_hook(lambda _module, inputs: embeddings.append(inputs[0]))
                 stack.callback(hook.remove)
-            tap = stack.enter_context(Tap()) if attention and self._tokens else None
+            tap = stack.enter_context(Tap()) if attention and self.tokens else None
             logits = self.logits(x)
         if grid and (len(grids) != 1 or grids[0] is None):
             raise InvalidField(
@@ -274,7 +274,8 @@ class TorchImageClassifier:
         return self.net.get_submodule(self._survey.embedding)
 
     @property
-    def _tokens(self) -> Grid:
+    def tokens(self) -> Grid:
+        """Prefix and grid of the tokens, where attention is offered."""
         if self._survey.tokens is None:
             raise InvalidField("The attention of this model cannot be read.")
         return self._survey.tokens

@@ -27,6 +27,12 @@ def explain(
     minus: Annotated[
         str | None, typer.Option(help="Explain the difference of --target to this class.", show_default=False)
     ] = None,
+    similar_to: Annotated[
+        str | None,
+        typer.Option(
+            help="Explain the similarity to another picture: a file, or the id of an input.", show_default=False
+        ),
+    ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(help="Parameter of the method as name=value; may be repeated.", show_default=False),
@@ -46,9 +52,14 @@ def explain(
     """Explain what a model says of a picture, on a running server."""
     if minus is not None and target is None:
         raise typer.BadParameter("needs --target: the difference is --target minus --minus", param_hint="--minus")
-    chosen = {"minus": [of_class(target), of_class(minus)]} if target and minus else of_class(target)
+    if similar_to is not None and target is not None:
+        raise typer.BadParameter("goes without --target: it is a target itself", param_hint="--similar-to")
+    chosen: Any = {"minus": [of_class(target), of_class(minus)]} if target and minus else of_class(target)
     params = parameters(param or [])
     with connect(url, token) as client:
+        if similar_to is not None:
+            other = Path(similar_to)
+            chosen = {"similar_to": client.upload(other).id if other.is_file() else similar_to}
         record = watched(
             client, model, client.upload(file).id, explainer, target=chosen, params=params, seed=seed, timeout=timeout
         )

@@ -24,7 +24,8 @@ class Work:
         model: {"id", "digest", "source": {...}}: enough for a loader to find it and to refuse it if its digest differs.
         input: digest of the blob that holds the canonical pixels.
         explainer, version, params: the method, its version, parameters with defaults filled.
-        target: canonical {"class": i} or {"minus": [a, b]}; None means the top prediction.
+        target: canonical {"class": i}, {"minus": [a, b]} or {"similar_to": input}; None means the top prediction.
+        reference: for {"similar_to": ...}: digest of the blob that holds that picture's canonical pixels.
         edits: applied to the picture, in order, before anything else.
         artifacts: for "trust": digests of the stored artifacts by name.
         floor: for "trust": the cached floor of (model, input, target), if known.
@@ -47,6 +48,7 @@ class Work:
     edits: tuple[Mapping[str, Any], ...] = ()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     floor: Mapping[str, Any] | None = None
+    reference: str | None = None
     priority: int = INTERACTIVE
     deadline: float | None = None
     cost: int = 1

@@ -7,7 +7,7 @@ import itertools
 import platform
 import time
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from fanlight.adapters import heads, loader
+from fanlight.adapters.similarity import Similarity, embed
 from fanlight.artifact import Artifact, canonical, digest
 from fanlight.blobs import Blobs
 from fanlight.drawing import renderer
@@ -118,7 +119,7 @@ class Execution:
         cost = explainer.cost(params, tuple(work.model.get("size", (224, 224))))
         if work.kind == "trust" or cost > BATCH_COST // 2:
             return Plan(("alone", next(self._alone)), max(cost, work.cost))
-        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params)), cost)
+        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), work.reference), cost)
 
     def out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, (torch.OutOfMemoryError, MemoryError))
@@ -154,6 +155,8 @@ class Execution:
                     for n, t, i in zip(good, top, ready, strict=True)
                 ]
                 yield Progress(0.02, "predicted", events=events)
+                if works[0].reference is not None:
+                    meter.model, ready = self._compared(model, works[0].reference, ready)
                 if works[0].kind == "trust":
                     results: list[Outcome] = [(yield from self._trust(meter, works[good[0]], ready[0], ctx))]
                 else:
@@ -269,6 +272,19 @@ class Execution:
         box = model.view(width, height)
         return model.prepare(pixels), model.pixels(pixels), box
 
+    def _compared(self, model: Any, blob: str, items: Sequence[Item]) -> tuple[Any, list[Item]]:
+        """The model asked how similar pictures are to the one in `blob`, and the items with its answers."""
+
+        def embedded() -> torch.Tensor:
+            return embed(model, model.prepare(load_pixels(self.blobs.get(blob))))
+
+        asked = Similarity(model, self.kept.compute(("embedding", model.digest, blob), embedded))
+        with torch.inference_mode():
+            rows = asked.logits(torch.stack([i.x for i in items])).float().cpu()
+        return asked, [
+            replace(i, logits=row, key=digest(canonical([i.key, blob]))) for i, row in zip(items, rows, strict=True)
+        ]
+
     def _explain(
         self, meter: Meter, works: Sequence[Work], items: Sequence[Item], ctx: Context
     ) -> Generator[Progress, None, list[Outcome]]:
@@ -278,7 +294,7 @@ class Execution:
         run: Run = explainer().run(model, items, params, ctx)
         results = yield from meter.relay(run)
         return [
-            self._store(found, _name(item.target, model.classes)) for found, item in zip(results, items, strict=True)
+            self._store(found, item.target.name(model.classes)) for found, item in zip(results, items, strict=True)
         ]
 
     def _store(self, artifacts: Sequence[Artifact], target: str) -> Outcome:
@@ -327,16 +343,8 @@ class Execution:
 
 def _top(model: Any, logits: torch.Tensor, target: Target) -> list[dict[str, Any]]:
     """The best outputs and the explained ones, as `wire.Prediction` says them."""
-    wanted = [i for i in (target.index, target.minus) if i is not None]
+    wanted = [i for i in (target.index, target.minus) if i is not None and target.similar_to is None]
     return heads.predictions(model.head, model.unit, model.classes, logits, TOP, wanted)
-
-
-def _name(target: Target, classes: Sequence[str]) -> str:
-    return (
-        classes[target.index]
-        if target.minus is None
-        else f"{classes[target.index]} rather than {classes[target.minus]}"
-    )
 
 
 def _state(net: Any) -> tuple[bool, int, int]:

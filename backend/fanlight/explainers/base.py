@@ -40,10 +40,13 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class Target:
-    """What is explained: the logit of class `index`, or the difference logit[index] - logit[minus]."""
+    """What is explained: the logit of class `index`, the difference logit[index] - logit[minus], or the similarity of the
+    picture's embedding to that of the input `similar_to`. For that the model comes wrapped (`adapters.similarity`), and
+    its only output, index 0, is meant."""
 
     index: int
     minus: int | None = None
+    similar_to: str | None = None
 
     def value(self, logits: Tensor) -> Tensor:
         """(B, K) -> (B,)"""
@@ -51,11 +54,22 @@ class Target:
         return chosen if self.minus is None else chosen - logits[:, self.minus]
 
     def json(self) -> dict[str, Any]:
+        if self.similar_to is not None:
+            return {"similar_to": self.similar_to}
         return {"class": self.index} if self.minus is None else {"minus": [self.index, self.minus]}
+
+    def name(self, classes: Sequence[str]) -> str:
+        """As people read it. Args: classes: of the model itself."""
+        if self.similar_to is not None:
+            return f"similarity to picture {self.similar_to[:8]}"
+        chosen = classes[self.index]
+        return chosen if self.minus is None else f"{chosen} rather than {classes[self.minus]}"
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Target:
-        """From canonical JSON: {"class": i} or {"minus": [a, b]}."""
+        """From canonical JSON: {"class": i}, {"minus": [a, b]} or {"similar_to": input}."""
+        if "similar_to" in value:
+            return cls(0, None, str(value["similar_to"]))
         return cls(int(value["class"])) if "class" in value else cls(int(value["minus"][0]), int(value["minus"][1]))
 
 
@@ -145,6 +159,10 @@ class Explainer:
     def cost(cls, params: Any, size: tuple[int, int]) -> int:
         """Forward passes (a backward counts as one more) for one input of `size` = (H, W) at these parameters."""
         raise NotImplementedError
+
+    @classmethod
+    def check(cls, params: Any, size: tuple[int, int]) -> None:
+        """Raises InvalidField where these parameters make no sense for an input of `size` = (H, W). Asked before a job is promised."""
 
     def run(self, model: Any, items: Sequence[Item], params: Any, ctx: Context) -> Run:
         """Yields steps; returns for each item its artifacts. Items share model, parameters and shape."""

@@ -12,7 +12,7 @@ from fanlight.errors import InvalidField
 
 KNOWN = {
     "mask_region": "[x0, y0, x1, y1] in pixels of the stored picture: filled with mid grey before the model sees it",
-    "set_target": 'a class index or name, {"class": i} or {"minus": [a, b]}: explains this output instead',
+    "set_target": 'a class index or name, {"class": i}, {"minus": [a, b]} or {"similar_to": input}: explains this output instead',
 }
 FAR = 2**31  # beyond any picture; false for NaN too
 _target: TypeAdapter[wire.Target] = TypeAdapter(wire.Target)

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from fanlight import wire
 from fanlight.engine.base import INTERACTIVE, Work
 from fanlight.errors import Conflict, InvalidField, Unavailable, unknown
-from fanlight.explainers.base import Target
 from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import inputs
 from fanlight.service.context import Context, Visitor
@@ -69,6 +68,7 @@ def submit(
 
     def act(conn: Connection) -> tuple[Promise, bool]:
         source = inputs.find(conn, visitor.workspace, request.input)
+        other = inputs.find(conn, visitor.workspace, target.similar_to) if target and target.similar_to else None
         known = _known_top(conn, visitor.workspace, model["digest"], request.input) if not edits else None
         resolved = target.json() if target is not None else ({"class": known[0]["index"]} if known else None)
         content = key(
@@ -146,6 +146,7 @@ def submit(
             seed=request.seed,
             numerics=NUMERICS,
             edits=tuple(e for e in edits if "set_target" not in e),
+            reference=other.blob if other is not None else None,
             priority=priority,
             cost=cost,
         )
@@ -217,14 +218,8 @@ def recompute(context: Context, visitor: Visitor, ident: str) -> Promise:
         raise Conflict(
             "This explanation is still being computed.", code="not_finished", given=ident, hint="Wait for it first."
         )
-    target = Target.of(old.target) if old.target else None
-    wanted: Any = (
-        None
-        if target is None
-        else ({"minus": [target.index, target.minus]} if target.minus is not None else target.index)
-    )
     request = wire.ExplanationRequest(
-        model=old.model, input=old.input, explainer=old.explainer, target=wanted, params=old.params, seed=old.seed
+        model=old.model, input=old.input, explainer=old.explainer, target=old.target, params=old.params, seed=old.seed
     )
     now_is = (context.models.find(old.model)["digest"], find_explainer(old.explainer, context.explainers).version)
     same = now_is == (old.model_digest, old.explainer_version)

@@ -29,7 +29,7 @@ def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequ
         model=parent.model,
         input=parent.input,
         explainer=parent.explainer,
-        target={"minus": [target.index, target.minus]} if target.minus is not None else target.index,
+        target=target.json(),
         params=parent.params,
         seed=parent.seed,
     )

@@ -66,7 +66,14 @@ class Live:
                 code="not_editable",
                 hint="Save the change: POST /api/v1/interventions.",
             )
-        target = context.models.target(row.model, wanted) or Target.of(row.target)
+        was = Target.of(row.target)
+        target = context.models.target(row.model, wanted) or was
+        if target != was and (target.similar_to or was.similar_to):
+            raise InvalidField(
+                "Similarity to a picture needs the model.",
+                code="not_editable",
+                hint="Save the change: POST /api/v1/interventions.",
+            )
         stored = Artifact.from_bytes(context.blobs.get(refs[0]["digest"]))
         shown = retarget(stored, target)
         name = context.models.target_name(row.model, target.json())

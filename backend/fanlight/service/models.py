@@ -135,7 +135,7 @@ class Models:
         return wire.Availability(name=explainer, available=reason is None, reason=reason)
 
     def target(self, name: str, given: wire.Target | Mapping[str, Any] | None) -> Target | None:
-        """Class index, class name, {"class": i} or {"minus": [a, b]} -> resolved; None stays None (the top prediction)."""
+        """Class index, class name, {"class": i}, {"minus": [a, b]} or {"similar_to": input} -> resolved; None stays None (the top prediction)."""
         if given is None:
             return None
         if isinstance(given, wire.MinusTarget):
@@ -147,6 +147,15 @@ class Models:
                     given=list(given.minus),
                 )
             return Target(a, b)
+        if isinstance(given, wire.SimilarTarget):
+            lacking = missing(frozenset({"embedding"}), frozenset(self.find(name)["capabilities"]))
+            if lacking:
+                raise InvalidField(
+                    f"Similarity to a picture cannot be explained for {self.name_of(name)}. {lacking}",
+                    code="not_available",
+                    given=given.model_dump(),
+                )
+            return Target(0, None, given.similar_to)
         if isinstance(given, wire.ClassTarget):
             return Target(self._index(name, given.class_))
         if isinstance(given, Mapping):
@@ -184,9 +193,7 @@ class Models:
     def target_name(self, name: str, target: Mapping[str, Any] | None) -> str:
         if target is None or name not in self._known:
             return ""
-        classes = self._known[name]["classes"]
-        t = Target.of(target)
-        return str(classes[t.index]) if t.minus is None else f"{classes[t.index]} rather than {classes[t.minus]}"
+        return Target.of(target).name(self._known[name]["classes"])
 
 
 def _slug(text: str) -> str:

@@ -167,9 +167,9 @@ def words(context: Context, conn: Connection, record: Mapping[str, Any]) -> str:
 def measure(context: Context, conn: Connection, ident: str) -> str:
     """Promises the trust record of a stored explanation, at the lowest priority; returns the job."""
     record = conn.execute(select(explanation).where(explanation.c.id == ident)).one()
-    source = conn.execute(
-        select(input_.c.blob).where(input_.c.workspace == record.workspace, input_.c.id == record.input)
-    ).scalar_one()
+    pixels = select(input_.c.blob).where(input_.c.workspace == record.workspace)
+    source = conn.execute(pixels.where(input_.c.id == record.input)).scalar_one()
+    other = conn.execute(pixels.where(input_.c.id == (record.target or {}).get("similar_to"))).scalar()
     known = conn.execute(
         select(floor.c.record).where(floor.c.workspace == record.workspace, floor.c.key == _floor_key(record))
     ).scalar()
@@ -189,6 +189,7 @@ def measure(context: Context, conn: Connection, ident: str) -> str:
         edits=tuple(e for e in record.edits if "set_target" not in e),
         artifacts={a["name"]: a["digest"] for a in record.artifacts},
         floor=known,
+        reference=other,
         priority=TRUST,
         cost=TRUST_COST if known is None else TRUST_COST // 10,
     )

@@ -46,6 +46,7 @@ from fanlight.wire.explanations import (
     MinusTarget as MinusTarget,
     Prediction as Prediction,
     Provenance as Provenance,
+    SimilarTarget as SimilarTarget,
     Target as Target,
     Trust as Trust,
     TrustRequest as TrustRequest,

@@ -23,7 +23,13 @@ class ClassTarget(Request):
     class_: Annotated[int, Field(alias="class", ge=0)]
 
 
-Target = Index | Label | MinusTarget | ClassTarget
+class SimilarTarget(Request):
+    """How similar the picture is to another one, an input's id: the cosine between the two embeddings."""
+
+    similar_to: Id
+
+
+Target = Index | Label | MinusTarget | ClassTarget | SimilarTarget
 
 
 class ExplanationRequest(Request):
