@@ -90,7 +90,7 @@ def register(context: Context, source: Source, progress: Callable[[int, int], No
     unreadable = 0
     for n, (name, label, path) in enumerate(source.files):
         try:
-            items.append((name, label, inputs.upload(context, SYSTEM, name, path.read_bytes()).id))
+            items.append((name, label, inputs.upload(context, SYSTEM, name, path.read_bytes(), small=True).id))
         except (BadRequest, OSError) as e:
             unreadable += 1
             log.warning("sample skipped", dataset=source.id, file=path.name, problem=str(e))
@@ -202,7 +202,7 @@ def _sample(context: Context, row: Row[Any]) -> wire.Sample:
         input=row.input,
         width=row.width,
         height=row.height,
-        thumbnail=f"{context.settings.root_path}/api/v1/inputs/{row.input}/thumbnail.png",
+        thumbnail=f"{context.settings.root_path}/api/v1/inputs/{row.input}/thumbnail.webp",
     )
 
 
