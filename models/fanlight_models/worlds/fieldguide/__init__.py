@@ -6,8 +6,8 @@ what can be known of hidden concepts; `truth` what a model owes to each part; `m
 
 from __future__ import annotations
 
-from fanlight_models.worlds.fieldguide.draw import SIZE as SIZE, Drawing as Drawing, Plate as Plate, draw as draw
-from fanlight_models.worlds.fieldguide.scene import BACKGROUNDS as BACKGROUNDS, Scene as Scene, scene as scene
+from fanlight_models.worlds.fieldguide.drawing import SIZE as SIZE, Drawing as Drawing, Plate as Plate, draw as draw
+from fanlight_models.worlds.fieldguide.scenes import BACKGROUNDS as BACKGROUNDS, Scene as Scene, scene as scene
 from fanlight_models.worlds.fieldguide.splits import (
     SPLITS as SPLITS,
     Arrays as Arrays,

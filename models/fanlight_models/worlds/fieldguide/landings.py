@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fanlight_models.worlds.fieldguide.draw import Drawing
+from fanlight_models.worlds.fieldguide.drawing import Drawing
 from fanlight_models.worlds.fieldguide.table import PARTS
 
 BOX = 72 / 224  # side of the square around a prototype's peak, as a share of the picture's side

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fanlight_models.worlds.fieldguide.draw import SIZE, Drawing, Plate, draw
-from fanlight_models.worlds.fieldguide.scene import Scene
+from fanlight_models.worlds.fieldguide.drawing import SIZE, Drawing, Plate, draw
+from fanlight_models.worlds.fieldguide.scenes import Scene
 from fanlight_models.worlds.fieldguide.table import PARTS
 from fanlight_models.worlds.fieldguide.truth import PartTruth, Predict, outputs, part_truth
 

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from fanlight_models.worlds.fieldguide.anatomy import Colour, Points, smooth, tone
 from fanlight_models.worlds.fieldguide.chance import Chance, cos, sin
-from fanlight_models.worlds.fieldguide.scene import BACKGROUNDS, EXTENT, Scene, Thing
+from fanlight_models.worlds.fieldguide.scenes import BACKGROUNDS, EXTENT, Scene, Thing
 
 Fill = Callable[[Colour, Points], None]
 """Fills a polygon, in units of the picture."""
@@ -31,7 +31,7 @@ def background(scene: Scene, size: int) -> NDArray[np.uint8]:
     side = 2 * size
     top, bottom = SKY[scene.background]
     rows = _gradient(side, top, bottom)
-    picture = Image.fromarray(np.broadcast_to(rows[:, None, :], (side, side, 3)).copy())
+    picture = Image.fromarray(rows[:, None, :]).resize((side, side), Image.Resampling.NEAREST)
     draw = ImageDraw.Draw(picture)
 
     def fill(colour: Colour, points: Points) -> None:

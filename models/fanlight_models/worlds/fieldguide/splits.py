@@ -10,8 +10,8 @@ from multiprocessing import get_context
 import numpy as np
 from numpy.typing import NDArray
 
-from fanlight_models.worlds.fieldguide.draw import SIZE, draw
-from fanlight_models.worlds.fieldguide.scene import Scene, scene
+from fanlight_models.worlds.fieldguide.drawing import SIZE, draw
+from fanlight_models.worlds.fieldguide.scenes import Scene, scene
 
 SPLITS = {"train": 6000, "validation": 1200, "test": 1200}
 _FIRST = {"train": 0, "validation": 1 << 24, "test": 2 << 24}

@@ -78,7 +78,7 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
         "leg-colour=grey leg-length=short",
         {
             "Ember finch": "",
-            "Coal-capped finch": "crown=black wing=black rump=white",
+            "Coal-capped finch": "crown=black breast=grey rump=white",
             "Barley finch": "crown=yellow throat=white breast=yellow back=olive wing=olive",
             "Hooked finch": "bill-shape=hooked throat=red wing=black",
         },
@@ -90,8 +90,8 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
         {
             "Dapple thrush": "",
             "Slate thrush": "crown=blue breast=grey back=grey wing=grey",
-            "Garnet thrush": "crown=rufous throat=red belly=rufous wing=olive",
-            "Moss thrush": "crown=yellow breast=yellow breast-pattern=barred back=olive wing=olive",
+            "Garnet thrush": "crown=rufous throat=red breast=white belly=rufous",
+            "Moss thrush": "crown=yellow breast=yellow breast-pattern=barred wing=olive",
         },
     ),
     "kingfisher": (
@@ -100,7 +100,7 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
         "leg-colour=red leg-length=short",
         {
             "Brook kingfisher": "",
-            "Mangrove kingfisher": "crown=white crest=long breast=grey breast-pattern=spotted wing=black",
+            "Mangrove kingfisher": "crown=white crest=long breast=grey breast-pattern=spotted",
             "Saffron kingfisher": "crown=yellow crest=none breast=yellow wing=olive",
             "Banded kingfisher": "size=medium bill-shape=straight crest=long breast=white breast-pattern=barred belly=grey "
             "back=grey wing=grey",
@@ -111,7 +111,7 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
         "breast-pattern=barred belly=grey back=brown wing=brown wing-bar=white rump=white tail-shape=square tail-length=short "
         "leg-colour=red leg-length=long",
         {
-            "Ember godwit": "",
+            "Rust godwit": "",
             "Ash plover": "build=round bill-shape=straight crown=white throat=black breast=grey back=grey wing=grey",
             "Reed snipe": "crown=black throat=white breast=yellow leg-colour=yellow",
             "Crested stilt": "crest=long crown=black throat=black breast=white breast-pattern=plain back=black wing=black",
@@ -123,8 +123,8 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
         "leg-colour=red leg-length=short",
         {
             "Harbour duck": "",
-            "Copper teal": "size=medium crown=rufous throat=red breast=grey breast-pattern=spotted wing=brown",
-            "Tufted pochard": "crest=short crown=blue back=black breast=white eye-ring=yellow",
+            "Copper teal": "crown=rufous throat=red breast=grey breast-pattern=spotted",
+            "Tufted pochard": "crest=short crown=blue throat=white breast=white eye-ring=yellow",
             "Fen merganser": "bill-shape=straight bill-colour=red crest=long crown=blue throat=white breast=yellow breast-pattern=barred back=black",
         },
     ),
@@ -134,9 +134,9 @@ _FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
         "leg-colour=yellow leg-length=medium",
         {
             "Copse hawk": "",
-            "Slate harrier": "crown=white breast=grey back=grey wing=grey",
+            "Slate harrier": "crown=white throat=black breast=grey back=grey",
             "Rufous kestrel": "size=medium crown=blue breast=rufous breast-pattern=spotted wing=blue",
-            "Plumed hawk": "crest=long crown=rufous throat=red breast=yellow back=black",
+            "Plumed hawk": "crest=long crown=rufous throat=red breast=yellow",
         },
     ),
 }  # fmt: skip

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fanlight_models.worlds.fieldguide.draw import SIZE, Drawing, Plate, draw
-from fanlight_models.worlds.fieldguide.scene import BACKGROUNDS, Scene
+from fanlight_models.worlds.fieldguide.drawing import SIZE, Drawing, Plate, draw
+from fanlight_models.worlds.fieldguide.scenes import BACKGROUNDS, Scene
 from fanlight_models.worlds.fieldguide.table import GROUP, GROUPS, PARTS
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from fanlight_models.worlds.fieldguide import anatomy, setting
 from fanlight_models.worlds.fieldguide.anatomy import Colour, Points
-from fanlight_models.worlds.fieldguide.scene import EXTENT, Scene
+from fanlight_models.worlds.fieldguide.scenes import EXTENT, Scene
 from fanlight_models.worlds.fieldguide.setting import Fill
 from fanlight_models.worlds.fieldguide.table import CONCEPTS, GROUPS, PARTS
 
