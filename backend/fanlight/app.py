@@ -34,6 +34,7 @@ from fanlight.errors import FanlightError, NotFound
 from fanlight.service import datasets, examples
 from fanlight.service.context import Context
 from fanlight.service.dispatch import Dispatcher
+from fanlight.service.field_guide import offer as field_guide
 from fanlight.service.live import Live
 from fanlight.service.models import Models
 from fanlight.settings import Settings
@@ -148,11 +149,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _open(context: Context) -> None:
-    """What is registered beside the running server: models and data sets at once, then worked examples."""
+    """What is registered beside the running server: models and data sets at once, then worked examples, then the field guide."""
     try:
         await asyncio.gather(context.models.register(), _shelve(context))
         if context.settings.examples:
             await asyncio.to_thread(examples.compute, context)
+        if context.settings.field_guide:
+            await field_guide(context)
     except FanlightError as e:
         log.error("not everything could be registered", problem=e.message)
     except Exception:

@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     )
     models: str = Field("", description="Comma-separated models to register: bundle folders, Python files, or models of libraries.")
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
+    field_guide: bool = Field(
+        True, description="Offer the field guide: 192 drawn birds, made once per data folder, after the worked examples."
+    )
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
     trust: Literal["auto", "request"] = Field(
         "auto", description="auto: every map's faithfulness is measured after it. request: only when asked for."

@@ -108,6 +108,7 @@ def settings(folder: Path, **changes: Any) -> Settings:
         "isolate": False,
         "default_model": False,
         "examples": False,
+        "field_guide": False,
         "threads": 1,
     }
     return Settings(**{**given, **changes})

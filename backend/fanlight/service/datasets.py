@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from sqlalchemy import Connection, Row, delete, func, insert, select
@@ -40,15 +40,24 @@ SHIPPED = (
 )
 
 
+class File(Protocol):
+    """What a sample is read from: a path, or what makes its bytes."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read_bytes(self) -> bytes: ...
+
+
 @dataclass(frozen=True)
 class Source:
-    """Files of a data set: (name, label or None, path), in order."""
+    """Files of a data set: (name, label or None, file), in order."""
 
     id: str
     name: str
     description: str
     terms: str
-    files: tuple[tuple[str, str | None, Path], ...]
+    files: tuple[tuple[str, str | None, File], ...]
 
 
 def photographs() -> Source | None:
