@@ -31,7 +31,7 @@ from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
 from fanlight.engine.base import Engine
 from fanlight.errors import FanlightError, NotFound
-from fanlight.service import datasets, examples
+from fanlight.service import datasets, examples, listing
 from fanlight.service.context import Context
 from fanlight.service.dispatch import Dispatcher
 from fanlight.service.field_guide import offer as field_guide
@@ -137,12 +137,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.bus.start()
     await context.engine.start()
     await context.dispatcher.start()
-    opening = asyncio.create_task(_open(context))
+    tasks = [asyncio.create_task(_open(context)), asyncio.create_task(listing.keep(context))]
     try:
         yield
     finally:
-        opening.cancel()
-        await asyncio.gather(opening, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await context.dispatcher.drain(DRAIN)
         await context.engine.close()
         context.db.close()

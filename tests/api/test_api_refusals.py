@@ -74,7 +74,7 @@ def test_an_upload_without_a_file_and_a_file_that_is_no_picture(api: Api) -> Non
         ("/explanations?limit=-5", ()),
         ("/explanations?limit=x", ()),
         ("/explanations?cursor=zzz", ("cursor",)),
-        ("/explanations?cursor=WzEsMl0", ("cursor",)),
+        ("/explanations?cursor=WzEsIjIiXQ", ("cursor",)),
         ("/explanations/nope", ("no explanation",)),
         ("/jobs/nope", ("no job",)),
         ("/jobs?state=odd", ("queued",)),

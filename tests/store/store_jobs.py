@@ -17,7 +17,7 @@ def record(conn: Connection, ident: str, **values: Any) -> str:
         "id": ident, "workspace": "w", "principal": "p", "key": ident, "live": True, "state": "queued", "edits": [], "model": "m",
         "model_digest": "d", "input": "i", "input_name": "i", "explainer": "saliency", "explainer_version": "1", "family": "f",
         "params": {}, "seed": 0, "numerics": "n", "target_name": "", "prediction": [], "artifacts": [], "summary": "", "trust": {},
-        "trust_class": "pending", "provenance": {}, "title": "", "note": "", "search": "", "created": 0,
+        "trust_class": "pending", "provenance": {}, "title": "", "note": "", "created": 0,
     }  # fmt: skip
     conn.execute(insert(explanation).values(**{**row, **values}))
     return ident

@@ -16,11 +16,11 @@ from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import inputs
 from fanlight.service.context import Context, Visitor
 from fanlight.service.keys import NUMERICS, key
-from fanlight.service.outcome import words
+from fanlight.service.listing import count
 from fanlight.service.shares import revoke_for
 from fanlight.store import ledger
 from fanlight.store.database import now
-from fanlight.store.tables import counter, dataset, explanation, job, prediction, reference, sample, tag
+from fanlight.store.tables import dataset, explanation, job, prediction, reference, sample, tag
 
 SECOND = 1_000_000
 
@@ -63,7 +63,9 @@ def submit(
         )
     params = _params(explainer, request.params)
     target = context.models.target(request.model, request.target)
-    cost = max(1, explainer.cost(explainer.Params(**params), tuple(model["size"])))
+    size = (int(model["size"][0]), int(model["size"][1]))
+    explainer.check(explainer.Params(**params), size)
+    cost = max(1, explainer.cost(explainer.Params(**params), size))
     settings = context.settings
 
     def act(conn: Connection) -> tuple[Promise, bool]:
@@ -127,7 +129,6 @@ def submit(
             "provenance": {},
             "title": "",
             "note": note,
-            "search": "",
             "recomputes": recomputes,
             "job": name,
             "created": now(conn),
@@ -167,7 +168,7 @@ def submit(
             principal_limit=settings.principal_limit,
             throughput=context.dispatcher.throughput,
         )
-        count(conn, visitor.workspace, 1)
+        count(conn, visitor.workspace, "explanations", 1)
         ledger.emit(
             conn,
             visitor.workspace,
@@ -257,9 +258,7 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.Explanat
                 conn.execute(insert(tag).values(explanation=ident, tag=t, workspace=visitor.workspace))
         if given:
             conn.execute(update(explanation).where(explanation.c.id == ident).values(**given))
-        now_is = dict(find(conn, visitor.workspace, ident)._mapping)
-        changed = update(explanation).where(explanation.c.id == ident)
-        conn.execute(changed.values(search=words(context, conn, now_is)))
+        ledger.emit(conn, visitor.workspace, {"type": "changed", "explanation": ident})
 
     context.db.write(act)
 
@@ -275,8 +274,12 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         conn.execute(delete(explanation).where(explanation.c.id == ident))
         # What it superseded stands again, and answers equal requests.
         back = {"superseded_by": None, "live": row.live, "key": row.key if row.live else explanation.c.key}
-        conn.execute(update(explanation).where(explanation.c.superseded_by == ident).values(back))
-        count(conn, visitor.workspace, -1)
+        for before in (
+            conn.execute(select(explanation.c.id).where(explanation.c.superseded_by == ident)).scalars().all()
+        ):
+            conn.execute(update(explanation).where(explanation.c.id == before).values(back))
+            ledger.emit(conn, visitor.workspace, {"type": "changed", "explanation": before})
+        count(conn, visitor.workspace, "explanations", -1)
         ledger.emit(conn, visitor.workspace, {"type": "deleted", "explanation": ident})
         if row.job and row.state in ledger.OPEN:
             stop.append(row.job)
@@ -288,17 +291,6 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         context.dispatcher.stop(name)
     context.bus.tick()
     return done
-
-
-def count(conn: Connection, workspace: str, change: int) -> None:
-    """The unfiltered count is kept, not counted."""
-    hit = conn.execute(
-        update(counter)
-        .where(counter.c.workspace == workspace, counter.c.name == "explanations")
-        .values(value=counter.c.value + change)
-    ).rowcount
-    if not hit:
-        conn.execute(insert(counter).values(workspace=workspace, name="explanations", value=change))
 
 
 def _known_top(conn: Connection, workspace: str, model: str, ident: str) -> list[dict[str, Any]] | None:

@@ -14,7 +14,7 @@ from fanlight.errors import ComputeFailed, NotFound
 from fanlight.service.keys import key
 from fanlight.store import ledger
 from fanlight.store.database import now
-from fanlight.store.tables import explanation, floor, input_, prediction, reference, tag
+from fanlight.store.tables import explanation, floor, input_, prediction, reference
 
 if TYPE_CHECKING:
     from fanlight.service.context import Context
@@ -150,18 +150,9 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
             "trust": {"state": "unavailable", "reason": "Not measured yet; ask for it."},
             "trust_class": "unavailable",
         }
-    values["search"] = words(context, conn, {**record._mapping, **values})
     conn.execute(update(explanation).where(explanation.c.id == record.id).values(**values))
     if measurable and context.settings.trust == "auto":
         measure(context, conn, record.id)
-
-
-def words(context: Context, conn: Connection, record: Mapping[str, Any]) -> str:
-    """The text that the gallery searches."""
-    tags = conn.execute(select(tag.c.tag).where(tag.c.explanation == record["id"])).scalars()
-    said = ("title", "note", "target_name", "top_class", "explainer", "model", "input_name", "label", "dataset", "id")
-    parts = [*(record[name] for name in said), context.models.name_of(record["model"]), *tags]
-    return " ".join(str(part) for part in parts if part).casefold()
 
 
 def measure(context: Context, conn: Connection, ident: str) -> str:

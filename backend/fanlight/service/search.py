@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
 from fanlight import wire
 from fanlight.errors import InvalidField
 from fanlight.explainers.registry import registry
+from fanlight.service import listing as listing_service
 from fanlight.service.context import Context, Visitor
+from fanlight.service.listing import Match, key, tokens
 from fanlight.service.records import explanation_wire, tags_of
-from fanlight.store.tables import counter, explanation, tag
+from fanlight.store.tables import counter, explanation, listing, tag
 
 EXACT = 10_000  # totals and facets are exact up to here
 FACETS = 12
@@ -23,22 +26,15 @@ LIMIT = 200
 STATES = get_args(wire.State)
 OUTCOMES = ("right", "wrong")
 
-e = explanation.c
+DIMENSIONS = ("family", "explainer", "model", "class", "outcome", "trust", "dataset")
+"""Filters with counts: columns of `listing`."""
 SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
-    "newest": (e.created, True),
-    "oldest": (e.created, False),
-    "faithfulness": (func.coalesce(e.faithfulness, -9.0), True),
-    "probability": (func.coalesce(e.top_probability, -1.0), True),
+    "newest": (listing.c.n, True),
+    "oldest": (listing.c.n, False),
+    "faithfulness": (listing.c.faithfulness, True),
+    "probability": (listing.c.probability, True),
 }
-COLUMNS: dict[str, ColumnElement[Any]] = {
-    "family": e.family,
-    "explainer": e.explainer,
-    "model": e.model,
-    "class": e.top_class,
-    "outcome": e.outcome,
-    "trust": e.trust_class,
-    "dataset": e.dataset,
-}
+_DIMENSIONS = tuple(listing.c[name] for name in DIMENSIONS)
 TRUST_WORDS = {
     "above": "above the floor",
     "below": "not above the floor",
@@ -49,7 +45,7 @@ TRUST_WORDS = {
 
 @dataclass(frozen=True)
 class Query:
-    """Filters by equality (keys of COLUMNS, and input, parent, state, tag), full text, order and page."""
+    """Filters by equality (DIMENSIONS, and input, parent, state), tag, owner, beginnings of words, order and page."""
 
     equal: Mapping[str, str]
     q: str | None = None
@@ -74,29 +70,57 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
     _known(context, query.equal)
     start = _decode(query.cursor) if query.cursor else None
 
+    listing_service.refresh(context)
+
     def act(conn: Connection) -> wire.Page[wire.Explanation]:
-        where = _where(visitor, query)
-        column, down = SORTS[query.sort]
-        wanted = select(explanation, column.label("rank")).where(*where)
-        if start is not None:
-            rank, ident = start
-            later = column < rank if down else column > rank
-            wanted = wanted.where(or_(later, and_(column == rank, explanation.c.id < ident)))
-        wanted = wanted.order_by(column.desc() if down else column.asc(), e.id.desc()).limit(query.limit + 1)
-        rows = list(conn.execute(wanted))
+        match = _match(visitor, query)
+        seen = list(conn.execute(match.newest(conn, *_DIMENSIONS).limit(EXACT + 1)))
+        rows = _rows(conn, visitor, query, match, start, few=len(seen) <= EXACT)
         more = len(rows) > query.limit
         rows = rows[: query.limit]
-        tags = tags_of(conn, [r.id for r in rows])
-        total = _total(conn, visitor, where, query)
+        records = {
+            r.id: r
+            for r in conn.execute(select(explanation).where(explanation.c.id.in_([r.explanation for r in rows])))
+        }
+        tags = tags_of(conn, list(records))
+        kept = _kept(conn, visitor) if not _narrowed(query) else None
+        total = min(len(seen), EXACT) if kept is None else kept
         return wire.Page[wire.Explanation](
-            items=[explanation_wire(context, r, tags[r.id]) for r in rows],
-            next_cursor=_encode(rows[-1].rank, rows[-1].id) if more else None,
-            total=min(total, EXACT),
-            total_is_floor=total > EXACT,
-            facets={} if query.cursor else _facets(context, conn, visitor, query),
+            items=[
+                explanation_wire(context, records[i], tags[i]) for i in (r.explanation for r in rows) if i in records
+            ],
+            next_cursor=_encode(rows[-1].rank, rows[-1].n) if more else None,
+            total=total,
+            total_is_floor=kept is None and len(seen) > EXACT,
+            facets={} if query.cursor else _facets(context, conn, visitor, query, seen[:EXACT]),
         )
 
     return context.db.read(act)
+
+
+def _rows(
+    conn: Connection, visitor: Visitor, query: Query, match: Match, start: tuple[float, int] | None, *, few: bool
+) -> list[Row[Any]]:
+    """One row more than the page: explanation, rank and n. Args: few: all that match are EXACT at most, so that they can be sorted."""
+    rank, down = SORTS[query.sort]
+    columns: tuple[ColumnElement[Any], ...] = (listing.c.explanation, rank.label("rank"), listing.c.n)
+    wanted: Select[Any]
+    if query.sort == "newest":
+        wanted = match.newest(conn, *columns)
+    else:
+        order = (rank.desc(), listing.c.n.desc()) if down else (rank.asc(), listing.c.n.asc())
+        if few:
+            inside = match.newest(conn, listing.c.n).limit(EXACT)
+            wanted = select(*columns).where(listing.c.n.in_(inside.scalar_subquery()))
+        else:  # many match: along the order, until the page is full
+            wanted = select(*columns).where(listing.c.workspace == visitor.workspace, match.condition(conn))
+        wanted = wanted.order_by(*order)
+    if start is not None:
+        value, n = start
+        later = rank < value if down else rank > value
+        after = listing.c.n < n if down else listing.c.n > n
+        wanted = wanted.where(later if rank is listing.c.n else or_(later, and_(rank == value, after)))
+    return list(conn.execute(wanted.limit(query.limit + 1)))
 
 
 def states(text: str) -> list[str]:
@@ -118,34 +142,27 @@ def _known(context: Context, equal: Mapping[str, str]) -> None:
             )
 
 
-def _where(visitor: Visitor, query: Query, without: str | None = None) -> list[ColumnElement[bool]]:
-    where: list[ColumnElement[bool]] = [e.workspace == visitor.workspace, e.superseded_by.is_(None)]
-    for name, value in query.equal.items():
-        if name == "state":
-            where.append(e.state.in_(states(value)))
-        elif name != without:
-            where.append(COLUMNS.get(name, explanation.c.get(name)) == value)  # type: ignore[arg-type]
-    if "state" not in query.equal:
-        where.append(e.state.in_(("succeeded", "queued", "running", "failed")))
+def _match(visitor: Visitor, query: Query, without: str | None = None) -> Match:
+    equal = {name: value for name, value in query.equal.items() if name not in ("state", without)}
     if query.tag and without != "tag":
-        where.append(
-            e.id.in_(select(tag.c.explanation).where(tag.c.workspace == visitor.workspace, tag.c.tag == query.tag))
-        )
+        equal["tag"] = query.tag
     if query.owner:
-        where.append(e.principal == (visitor.principal if query.owner == "me" else query.owner))
-    for word in (query.q or "").casefold().split()[:8]:
-        where.append(e.search.contains(word, autoescape=True))
-    return where
+        equal["principal"] = visitor.principal if query.owner == "me" else query.owner
+    wanted = states(query.equal.get("state", ""))
+    if not wanted:
+        equal["shown"] = "yes"
+    keys = [key("workspace", visitor.workspace), *(key(name, value) for name, value in equal.items())]
+    return Match(tuple(keys), tuple(key("state", s) for s in wanted), tuple(tokens(query.q or "")[:8]))
 
 
-def _total(conn: Connection, visitor: Visitor, where: list[ColumnElement[bool]], query: Query) -> int:
-    if not (query.equal or query.q or query.tag or query.owner):
-        kept = conn.execute(
-            select(counter.c.value).where(counter.c.workspace == visitor.workspace, counter.c.name == "explanations")
-        ).scalar()
-        if kept is not None and kept > EXACT:
-            return int(kept)
-    return counted(conn, select(e.id).where(*where))
+def _narrowed(query: Query) -> bool:
+    return bool(query.equal or query.q or query.tag or query.owner)
+
+
+def _kept(conn: Connection, visitor: Visitor) -> int:
+    """How many there are in all: a count that is kept."""
+    here = counter.c.workspace == visitor.workspace, counter.c.name == listing_service.SHOWN_COUNT
+    return int(conn.execute(select(counter.c.value).where(*here)).scalar() or 0)
 
 
 def counted(conn: Connection, wanted: Select[Any]) -> int:
@@ -153,8 +170,10 @@ def counted(conn: Connection, wanted: Select[Any]) -> int:
     return int(conn.execute(select(func.count()).select_from(wanted.limit(EXACT + 1).subquery())).scalar_one())
 
 
-def _facets(context: Context, conn: Connection, visitor: Visitor, query: Query) -> dict[str, list[wire.Facet]]:
-    """Counts per value of each dimension, under all the other filters."""
+def _facets(
+    context: Context, conn: Connection, visitor: Visitor, query: Query, seen: Sequence[Row[Any]]
+) -> dict[str, list[wire.Facet]]:
+    """Counts per value of each dimension, under all the other filters. Args: seen: DIMENSIONS of the newest EXACT rows under all filters."""
     found: dict[str, list[wire.Facet]] = {}
     titles = {n: x.title for n, x in registry(context.explainers).items()}
 
@@ -168,39 +187,39 @@ def _facets(context: Context, conn: Connection, visitor: Visitor, query: Query) 
                 return TRUST_WORDS.get(value, value)
         return value
 
-    for name, column in COLUMNS.items():
-        where = _where(visitor, query, without=name)
-        inner = select(column.label("value")).where(*where, column.is_not(None)).limit(EXACT).subquery()
-        rows = conn.execute(
-            select(inner.c.value, func.count().label("n"))
-            .group_by(inner.c.value)
-            .order_by(func.count().desc(), inner.c.value)
+    filtered = {name for name in query.equal if name in DIMENSIONS}
+    for n, name in enumerate(DIMENSIONS):
+        rows = seen
+        if name in filtered:  # as if this filter were not set
+            rows = list(conn.execute(_match(visitor, query, without=name).newest(conn, *_DIMENSIONS).limit(EXACT)))
+        counts = Counter(value for r in rows if (value := r[n]) is not None)
+        best = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:FACETS]
+        found[name] = [wire.Facet(value=value, label=label(name, value), count=count) for value, count in best]
+    inside = _match(visitor, query, without="tag").newest(conn, listing.c.explanation).limit(EXACT)
+    rows = list(
+        conn.execute(
+            select(tag.c.tag, func.count().label("n"))
+            .where(tag.c.workspace == visitor.workspace, tag.c.explanation.in_(inside.scalar_subquery()))
+            .group_by(tag.c.tag)
+            .order_by(func.count().desc(), tag.c.tag)
             .limit(FACETS)
         )
-        found[name] = [wire.Facet(value=str(r.value), label=label(name, str(r.value)), count=r.n) for r in rows]
-    inside = select(e.id).where(*_where(visitor, query, without="tag")).limit(EXACT)
-    rows = conn.execute(
-        select(tag.c.tag, func.count().label("n"))
-        .where(tag.c.explanation.in_(inside))
-        .group_by(tag.c.tag)
-        .order_by(func.count().desc())
-        .limit(FACETS)
     )
     found["tag"] = [wire.Facet(value=r.tag, label=r.tag, count=r.n) for r in rows]
     return found
 
 
-def _encode(rank: Any, ident: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([rank, ident]).encode()).decode().rstrip("=")
+def _encode(rank: Any, n: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([rank, n]).encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str) -> tuple[float, str]:
+def _decode(cursor: str) -> tuple[float, int]:
     try:
-        rank, ident = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        number = isinstance(rank, (int, float)) and not isinstance(rank, bool) and abs(rank) < 2**63  # NaN fails too
-        if not number or not isinstance(ident, str) or not ident.isascii() or not ident.isprintable():
+        rank, n = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 2**63 for v in (rank, n))
+        if not numbers or not isinstance(n, int):  # NaN fails too
             raise ValueError
-        return rank, ident
+        return rank, n
     except (ValueError, TypeError, RecursionError) as error:
         raise _foreign(cursor) from error
 

@@ -5,11 +5,16 @@ Times are UTC in integer microseconds. Every row has a workspace, and a principa
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
+    BindParameter,
     Boolean,
     Column,
+    ColumnElement,
+    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -18,9 +23,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
+    cast,
     text,
+    type_coerce,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
 
 metadata = MetaData(
     naming_convention={
@@ -33,6 +41,32 @@ metadata = MetaData(
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only an INTEGER key
 Micros = BigInteger
+
+
+class _Words(TypeDecorator[list[str]]):
+    """A set of words of letters and digits, as text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else " ".join(value)
+
+
+class _Lexemes(TypeDecorator[list[str]]):
+    """The same as a tsvector, taken as they are."""
+
+    impl = TSVECTOR
+    cache_ok = True
+
+    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else " ".join(f"'{word}'" for word in value)
+
+    def bind_expression(self, bindvalue: BindParameter[list[str]]) -> ColumnElement[Any]:
+        return cast(type_coerce(bindvalue, Text), TSVECTOR)
+
+
+Words = _Words().with_variant(_Lexemes(), "postgresql")
 
 
 def _workspace() -> Column[str]:
@@ -152,7 +186,6 @@ explanation = Table(
     Column("error", Json),
     Column("title", String(200), nullable=False),
     Column("note", Text, nullable=False),
-    Column("search", Text, nullable=False),
     Column("superseded_by", String(32)),
     Column("recomputes", String(32)),
     Column("verified", Json),
@@ -162,13 +195,32 @@ explanation = Table(
         "uq_explanation_key", "workspace", "key", unique=True, sqlite_where=text("live"), postgresql_where=text("live")
     ),
     Index("ix_explanation_created", "workspace", "created", "id"),
-    Index("ix_explanation_family", "workspace", "family", "created"),
-    Index("ix_explanation_explainer", "workspace", "explainer", "created"),
-    Index("ix_explanation_model", "workspace", "model", "created"),
-    Index("ix_explanation_top_class", "workspace", "top_class", "created"),
-    Index("ix_explanation_trust", "workspace", "trust_class", "created"),
     Index("ix_explanation_input", "workspace", "input"),
     Index("ix_explanation_parent", "parent"),
+)
+
+# What the gallery lists: derived from `explanation` by service/listing.py, narrow, in the order in which it came. `words` are searched through
+# the virtual table `listing_words` on SQLite and through the index `ix_listing_words` on PostgreSQL, both made by migration 0003.
+listing = Table(
+    "listing",
+    metadata,
+    Column("n", Sequence, primary_key=True, autoincrement=True),
+    Column("explanation", String(32), nullable=False, unique=True),
+    _workspace(),
+    Column("shown", Boolean, nullable=False),
+    Column("family", String(32), nullable=False),
+    Column("explainer", String(64), nullable=False),
+    Column("model", String(128), nullable=False),
+    Column("class", String(200)),
+    Column("outcome", String(8)),
+    Column("trust", String(16), nullable=False),
+    Column("dataset", String(128)),
+    Column("faithfulness", Float, nullable=False),
+    Column("probability", Float, nullable=False),
+    Column("words", Words, nullable=False),
+    Index("ix_listing_n", "workspace", "n"),
+    Index("ix_listing_faithfulness", "workspace", "faithfulness", "n"),
+    Index("ix_listing_probability", "workspace", "probability", "n"),
 )
 
 tag = Table(

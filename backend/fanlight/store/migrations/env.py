@@ -5,6 +5,7 @@ from typing import Any
 from alembic import context
 from sqlalchemy import Connection, create_engine, event
 
+from fanlight.store.migrate import ours
 from fanlight.store.tables import metadata
 
 
@@ -26,6 +27,7 @@ def run() -> None:
             context.configure(
                 connection=connection,
                 target_metadata=metadata,
+                include_name=ours,
                 render_as_batch=sqlite,
                 transactional_ddl=True,
                 transaction_per_migration=True,
