@@ -86,6 +86,7 @@ COLOURS: dict[str, dict[str, Colour]] = {
 FOOT = {"short": 6.5, "medium": 12.0, "long": 22.0}  # length of the legs
 
 
+@lru_cache(512)
 def tone(colour: Colour, percent: int) -> Colour:
     """Lighter above 100, darker below."""
     if percent <= 100:
@@ -115,7 +116,7 @@ def oval(
     )
 
 
-@lru_cache
+@lru_cache(512)
 def _edges(build: str) -> tuple[Points, Points]:
     b = BUILDS[build]
     return smooth(b.upper, steps=10), smooth(b.lower, steps=10)
@@ -142,14 +143,14 @@ def patch(build: str, s: tuple[float, float], f: tuple[float, float], n: int = 1
     ))  # fmt: skip
 
 
-@lru_cache
+@lru_cache(512)
 def hips(build: str) -> tuple[float, float]:
     """Where the legs begin."""
     x, y = at(build, (BUILDS[build].hips[1],), 0.97)[0].tolist()
     return x, y
 
 
-@lru_cache
+@lru_cache(512)
 def rounding(build: str) -> tuple[tuple[int, Points], ...]:
     """Light on a round body from above: levels (128 changes nothing) and where, later ones over earlier ones."""
     levels = (146, 144, 140, 136, 131, 125, 118, 110, 100)
@@ -162,26 +163,36 @@ def rounding(build: str) -> tuple[tuple[int, Points], ...]:
     return tuple(bands)
 
 
-@lru_cache
-def trunk(build: str, back: str, breast: str, pattern: str, belly: str, rump: str) -> tuple[Mark, ...]:
-    marks = [
-        Mark("belly", COLOURS["belly"][belly], patch(build, (0.40, 1.0), (0.34, 1.0))),
-        Mark("breast", COLOURS["breast"][breast], np.concatenate((
+@lru_cache(512)
+def _regions(build: str) -> tuple[Points, ...]:
+    """Outlines of belly, breast, back, shade on the back, rump."""
+    return (
+        patch(build, (0.40, 1.0), (0.34, 1.0)),
+        np.concatenate((
             at(build, np.linspace(0, 0.50, 10), 1.0), at(build, (0.52, 0.53, 0.50, 0.46), (0.85, 0.70, 0.50, 0.36)),
             at(build, np.linspace(0.44, 0.0, 6), 0.33),
-        ))),
-        *_pattern(build, pattern),
-        Mark("back", COLOURS["back"][back], np.concatenate((
+        )),
+        np.concatenate((
             at(build, np.linspace(0, 0.78, 12), 0.0), at(build, (0.78, 0.6, 0.4, 0.2, 0.1, 0.0), (0.42, 0.44, 0.42, 0.40, 0.36, 0.34)),
-        ))),
-        Mark("back", tone(COLOURS["back"][back], 84), np.concatenate((
-            at(build, np.linspace(0.12, 0.74, 8), 0.20), at(build, np.linspace(0.74, 0.12, 8), 0.40),
-        ))),
-        Mark("rump", COLOURS["rump"][rump], patch(build, (0.76, 1.0), (0.0, 0.56), 5)),
-    ]  # fmt: skip
-    return tuple(marks)
+        )),
+        np.concatenate((at(build, np.linspace(0.12, 0.74, 8), 0.20), at(build, np.linspace(0.74, 0.12, 8), 0.40))),
+        patch(build, (0.76, 1.0), (0.0, 0.56), 5),
+    )  # fmt: skip
 
 
+def trunk(build: str, back: str, breast: str, pattern: str, belly: str, rump: str) -> tuple[Mark, ...]:
+    below, front, above, shade, behind = _regions(build)
+    return (
+        Mark("belly", COLOURS["belly"][belly], below),
+        Mark("breast", COLOURS["breast"][breast], front),
+        *_pattern(build, pattern),
+        Mark("back", COLOURS["back"][back], above),
+        Mark("back", tone(COLOURS["back"][back], 84), shade),
+        Mark("rump", COLOURS["rump"][rump], behind),
+    )
+
+
+@lru_cache(512)
 def _pattern(build: str, pattern: str) -> list[Mark]:
     ink = (78, 56, 42)
     if pattern == "spotted":
@@ -209,7 +220,7 @@ def _pattern(build: str, pattern: str) -> list[Mark]:
     return []
 
 
-@lru_cache
+@lru_cache(512)
 def wing(build: str, colour: str) -> tuple[Mark, ...]:
     c = COLOURS["wing"][colour]
     top = at(build, (0.17, 0.22, 0.35, 0.50, 0.65, 0.80, 0.92, 1.04), (0.44, 0.27, 0.22, 0.24, 0.32, 0.42, 0.52, 0.66))
@@ -230,7 +241,7 @@ def wing(build: str, colour: str) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-@lru_cache
+@lru_cache(512)
 def wing_bar(build: str, colour: str) -> tuple[Mark, ...]:
     if colour == "none":
         return ()
@@ -243,7 +254,7 @@ def wing_bar(build: str, colour: str) -> tuple[Mark, ...]:
     )
 
 
-@lru_cache
+@lru_cache(512)
 def tail(build: str, shape: str, length: str) -> tuple[Mark, ...]:
     n = {"short": 10.0, "medium": 19.0, "long": 29.0}[length]
     outline = {
@@ -269,7 +280,7 @@ def tail(build: str, shape: str, length: str) -> tuple[Mark, ...]:
     )
 
 
-@lru_cache
+@lru_cache(512)
 def face(build: str, throat: str) -> tuple[Mark, ...]:
     x, y, r = BUILDS[build].head
     head = oval(x, y, r * 1.03, r * 0.97, n=28)
@@ -286,7 +297,7 @@ def face(build: str, throat: str) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-@lru_cache
+@lru_cache(512)
 def crown(build: str, colour: str) -> tuple[Mark, ...]:
     x, y, r = BUILDS[build].head
     c = COLOURS["crown"][colour]
@@ -310,7 +321,7 @@ def crown(build: str, colour: str) -> tuple[Mark, ...]:
     )
 
 
-@lru_cache
+@lru_cache(512)
 def crest(build: str, kind: str, colour: str) -> tuple[Mark, ...]:
     if kind == "none":
         return ()
@@ -335,7 +346,7 @@ def crest(build: str, kind: str, colour: str) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-@lru_cache
+@lru_cache(512)
 def eye(build: str, ring: str) -> tuple[Mark, ...]:
     x, y, r = BUILDS[build].head
     x, y = x + 0.40 * r, y - 0.12 * r
@@ -348,7 +359,7 @@ def eye(build: str, ring: str) -> tuple[Mark, ...]:
     )
 
 
-@lru_cache
+@lru_cache(512)
 def bill(build: str, shape: str, colour: str) -> tuple[Mark, ...]:
     x, y, r = BUILDS[build].head
     x, y = x + 0.90 * r, y + 0.10 * r
@@ -370,7 +381,7 @@ def bill(build: str, shape: str, colour: str) -> tuple[Mark, ...]:
     return (Mark("bill", tone(c, 78), b), Mark("bill", c, a), Mark("bill", tone(c, 140), shine))
 
 
-@lru_cache
+@lru_cache(512)
 def legs(build: str, length: str, colour: str) -> tuple[Mark, ...]:
     """In the standing frame of the hips: both are measured from hip height."""
     c = COLOURS["leg colour"][colour]
