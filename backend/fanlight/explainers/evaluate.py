@@ -51,6 +51,7 @@ def logits(
     span: tuple[float, float] = (0.0, 1.0),
     message: str = "",
     preview: Callable[[Tensor], Artifact] | None = None,
+    limit: int | None = None,
 ) -> Generator[Step, None, Tensor]:
     """All logits of `total` pictures, without gradients: (total, K) float32 on the CPU.
 
@@ -59,11 +60,12 @@ def logits(
             once.
         span: the part of the progress bar that this evaluation fills.
         preview: what to show of the logits of the first pictures, (n, K), while the others are asked about.
+        limit: rows of a pass, where making the pictures takes so long that a whole chunk would be no step.
     """
     import torch
 
     found: list[Tensor] = []
-    for start, stop, rows in chunks(total, ctx.chunk):
+    for start, stop, rows in chunks(total, limit or ctx.chunk):
         with torch.inference_mode():
             found.append(model.logits(padded(picture(start, stop), rows))[: stop - start].float().cpu())
         seen = None if preview is None else functools.partial(lambda n: preview(torch.cat(found[:n])), len(found))

@@ -61,18 +61,33 @@ class KernelSHAP(base.Explainer):
             description="Most pictures to ask the model about; at least 2 per square and 2 more. "
             "All combinations are asked where that takes fewer.",
         )
-        baseline: maps.Baseline = Field("grey", description=maps.BASELINE)
+        baseline: maps.Hiding = Field("grey", description=maps.HIDING)
 
     @classmethod
     def cost(cls, params: Params, size: tuple[int, int]) -> int:
-        regions = math.ceil(size[0] / params.patch) * math.ceil(size[1] / params.patch)
-        return int(min(params.samples, 2**regions))
+        return int(min(params.samples, 2 ** _regions(params, size)))
+
+    @classmethod
+    def check(cls, params: Params, size: tuple[int, int]) -> None:
+        n = _regions(params, size)
+        if n < 2 or params.samples < min(2 * n + 2, 2**n):
+            raise InvalidField(
+                f"Squares of {params.patch} px make {n} regions, which need at least {2 * n + 2} samples and two regions.",
+                code="invalid_params",
+                given={"patch": params.patch, "samples": params.samples},
+                hint="Ask for more samples or for larger squares." if n > 1 else "Ask for smaller squares.",
+            )
 
     def run(self, model: ImageClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context) -> base.Run:
         found = []
         for n, item in enumerate(items):
             found.append((yield from _explain(model, item, params, ctx, n / len(items), (n + 1) / len(items))))
         return found
+
+
+def _regions(params: KernelSHAP.Params, size: tuple[int, int]) -> int:
+    """Into how many squares a picture of `size` is cut."""
+    return math.ceil(size[0] / params.patch) * math.ceil(size[1] / params.patch)
 
 
 def coalitions(n: int, samples: int, rng: np.random.Generator) -> tuple[Coalitions, Floats]:
@@ -153,24 +168,25 @@ def _explain(
 ) -> Generator[base.Step, None, list[Artifact]]:
     import torch
 
-    label = maps.squares((item.x.shape[1], item.x.shape[2]), params.patch)
+    size = (item.x.shape[1], item.x.shape[2])
+    KernelSHAP.check(params, size)
+    label = maps.squares(size, params.patch)
     n = int(label.max()) + 1
-    if n < 2 or params.samples < min(2 * n + 2, 2**n):
-        raise InvalidField(
-            f"Squares of {params.patch} px make {n} regions, which need at least {2 * n + 2} samples and two regions.",
-            given={"patch": params.patch, "samples": params.samples},
-            hint="Ask for more samples or for larger squares." if n > 1 else "Ask for smaller squares.",
-        )
     members, weights = coalitions(n, params.samples, np.random.default_rng(item.seed))
 
     def evaluation() -> Generator[base.Step, None, Tensor]:
-        reference = maps.baseline(model, item, params.baseline)
+        hidden = maps.hider(model, item, params.baseline)
         ends = np.array([[False] * n, [True] * n])
         kept = torch.from_numpy(np.concatenate([ends, members])).to(item.x.device)  # (M + 2, n)
         at = torch.from_numpy(label).to(item.x.device, torch.int64)
         return (
             yield from evaluate.logits(
-                model, lambda a, b: evaluate.composite(item.x, reference, kept[a:b][:, at]), len(kept), ctx, (lo, hi)
+                model,
+                lambda a, b: hidden(kept[a:b][:, at]),
+                len(kept),
+                ctx,
+                (lo, hi),
+                limit=maps.hiding_rows(ctx, params.baseline),
             )
         )
 

@@ -50,11 +50,15 @@ class Occlusion(base.Explainer):
         stride: int = Field(
             16, ge=4, le=128, description="Distance between neighbouring squares in pixels; at most the window."
         )
-        baseline: maps.Baseline = Field("grey", description=maps.BASELINE)
+        baseline: maps.Hiding = Field("grey", description=maps.HIDING)
 
     @classmethod
     def cost(cls, params: Params, size: tuple[int, int]) -> int:
         return 1 + len(corners(size, params.window, params.stride))
+
+    @classmethod
+    def check(cls, params: Params, size: tuple[int, int]) -> None:
+        maps.fits("window", params.window, size)
 
     def run(self, model: ImageClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context) -> base.Run:
         found = []
@@ -96,16 +100,18 @@ def _explain(
     import torch
 
     size = (item.x.shape[1], item.x.shape[2])
+    Occlusion.check(params, size)
     places = corners(size, params.window, params.stride)
 
     def evaluation() -> Generator[base.Step, None, Tensor]:
-        reference = maps.baseline(model, item, params.baseline)
+        hidden = maps.hider(model, item, params.baseline)
+        rows = maps.hiding_rows(ctx, params.baseline)
 
         def picture(start: int, stop: int) -> Tensor:
             kept = torch.ones((stop - start, *size), dtype=torch.bool, device=item.x.device)
             for row, place in zip(kept, places[start:stop], strict=False):  # the whole picture comes last
                 row[covered(place, params.window)] = False
-            return evaluate.composite(item.x, reference, kept)
+            return hidden(kept)
 
         f_x = float(item.target.value(item.logits[None]))
 
@@ -113,9 +119,10 @@ def _explain(
             drops = f_x - item.target.value(logits[: len(places)]).double()
             return maps.image_map(item, _spread(size, places, drops, params.window), unit=UNIT, signed=True)
 
-        return (yield from evaluate.logits(model, picture, len(places) + 1, ctx, (lo, hi), preview=so_far))
+        return (yield from evaluate.logits(model, picture, len(places) + 1, ctx, (lo, hi), preview=so_far, limit=rows))
 
-    key = ("occlusion", item.key, params.window, params.stride, params.baseline)
+    seed = maps.seed_of(item, params.baseline)
+    key = ("occlusion", item.key, params.window, params.stride, params.baseline, seed)
     values = item.target.value((yield from evaluate.once(key, ctx, evaluation))).double()  # (M + 1,)
     return maps.image_map(
         item,

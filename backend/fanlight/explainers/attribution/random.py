@@ -47,6 +47,10 @@ class Random(base.Explainer):
     def cost(cls, params: Params, size: tuple[int, int]) -> int:  # noqa: ARG003 (the model is not asked)
         return 0
 
+    @classmethod
+    def check(cls, params: Params, size: tuple[int, int]) -> None:
+        maps.fits("patch", params.patch, size)
+
     def run(
         self,
         model: ImageClassifier,
