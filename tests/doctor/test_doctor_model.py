@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
-from fanlight.doctor import model
+from fanlight.adapters import loader
+from fanlight.doctor import costs, model
+from fanlight.explainers.registry import registry
 
 SOUND_PART = "self.head(self.norm(self.conv(x)).mean((2, 3)))"
 
@@ -12,11 +16,15 @@ def outcomes(report):
 def test_a_sound_model_passes_and_every_explainer_has_a_cost_or_a_reason(model_file):
     report = model.examine(model_file())
     assert report.sound, report
-    assert set(outcomes(report).values()) == {"good"}
+    assert {name for name, outcome in outcomes(report).items() if outcome != "good"} == {"attention"}
     assert report.details["model"]["capabilities"] == ["embedding", "gradients", "spatial-features"]
     assert report.details["explainers"]
     for row in report.details["explainers"]:
-        assert row["forwards"] >= 0 if row["available"] else row["reason"].endswith(".")
+        if not row["available"]:
+            assert row["reason"].endswith(".")
+            continue
+        assert row["measured"] and row["error"] is None and row["forwards"] >= 0 and row["seconds"] > 0
+        assert row["peak_mb"] is None or 0 <= row["peak_mb"] < 2000
 
 
 def test_a_model_without_a_grid_of_features_is_told_which_methods_it_misses(model_file):
@@ -69,3 +77,74 @@ def test_a_path_that_is_no_model_says_what_a_model_is(tmp_path):
 def test_a_model_that_ignores_its_input_gets_a_note(model_file):
     found = outcomes(model.inspect(model_file(f"return {SOUND_PART} * 0 + torch.tensor([1.0, 2.0])")))
     assert found["input"] == "warning" and found["gradients"] == "warning"
+
+
+VIT = """
+import sys
+sys.path.insert(0, {tests!r})
+from support.tiny_vit import network
+from fanlight.adapters.image_classifier import Preprocessing, TorchImageClassifier
+
+def load():
+    net = network()
+    return TorchImageClassifier(net, list("abcde"), Preprocessing((32, 32)), features_at={at!r})
+"""
+
+
+def test_a_transformer_is_told_its_tokens_its_attention_and_its_embedding(tmp_path):
+    file = tmp_path / "vit.py"
+    file.write_text(VIT.format(tests=str(Path(__file__).resolve().parents[1]), at="auto"))
+    said = {c.name: c.says for c in model.inspect(str(file)).checks}
+    assert said["features"] == "Grid of 4 x 4 with 8 features at blocks.1.norm1."
+    assert said["attention"] == "2 layers with 2 heads over 4 x 4 places and 1 tokens before them."
+    assert said["embedding"] == "8 values before the last layer."
+    file.write_text(VIT.format(tests=str(Path(__file__).resolve().parents[1]), at="blocks.1"))
+    report = model.inspect(str(file))
+    assert outcomes(report)["features"] == "warning" and report.sound
+
+
+def test_an_explainer_that_fails_or_leaves_something_behind_is_a_finding(model_file, tmp_path, monkeypatch):
+    for body, says in (
+        ("raise RuntimeError('no such luck')", "bad-luck (RuntimeError: no such luck)"),
+        ("model.net.conv.register_forward_hook(lambda *_: None)", "1 hooks are left on it"),
+        ("model.net.conv.train()", "training mode"),
+        ("model.net.head.bias.data += 1", "head.bias"),
+    ):
+        file = tmp_path / "bad_luck.py"
+        file.write_text(EXPLAINER.format(body=body))
+        monkeypatch.setenv("FANLIGHT_EXPLAINERS", str(file))
+        registry.cache_clear()
+        report = model.inspect(model_file())
+        (found,) = [c for c in report.checks if c.name == "explainers"]
+        assert found.outcome == "bad" and says in found.says
+    registry.cache_clear()
+
+
+EXPLAINER = """
+from fanlight.explainers import base
+
+class BadLuck(base.Explainer):
+    name, title, family, version = "bad-luck", "Bad luck", "attribution", "1"
+    accepts, returns = "image-classifier", ("image-map",)
+
+    class Params(base.Params):
+        pass
+
+    @classmethod
+    def cost(cls, params, size):
+        return 1
+
+    def run(self, model, items, params, ctx):
+        yield base.Step(0.5)
+        {body}
+        return []
+"""
+
+
+def test_what_takes_too_long_is_stopped_and_projected(model_file):
+    found = loader.load(loader.source(model_file()))
+    image = next(model.pictures())
+    explainer = registry()["integrated-gradients"]
+    whole = costs.measured(found, explainer, image, 60)
+    part = costs.measured(found, explainer, image, 0)
+    assert whole["measured"] and not part["measured"] and part["seconds"] > 0

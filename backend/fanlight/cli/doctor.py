@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,14 +15,17 @@ MARKS = {"good": "ok", "warning": "note", "bad": "WRONG", "none": "-"}
 
 def doctor(
     model: Annotated[
-        str | None, typer.Argument(help="A bundle folder, a Python file, or a model of a library.", show_default="this installation")
+        str | None,
+        typer.Argument(
+            help="A bundle folder, a Python file, or a model of a library.", show_default="this installation"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Examine this installation, or a model.
 
     Of a model: whether it loads, runs and repeats itself, which explainers work with it, what each costs, and why
-    others do not.
+    others do not. Each that fits is run once, at its defaults.
     """
     if model is None:
         report: Report = part("fanlight.doctor.installation", "all").examine(configured())
@@ -42,8 +45,13 @@ def show(report: Report) -> None:
     explainers = report.details.get("explainers", [])
     if explainers:
         typer.echo()
-        fitting = [
-            (e["name"], e["forwards"], f"{e['seconds']:.2g}") if e["available"] else (e["name"], "-", e["reason"])
-            for e in explainers
-        ]
-        table(("explainer", "passes", "seconds here, or why not"), fitting, empty="No explainers are installed.")
+        columns = ("explainer", "passes", "seconds", "peak MiB", "")
+        table(columns, [_cost(e) for e in explainers], empty="No explainers are installed.")
+
+
+def _cost(e: dict[str, Any]) -> tuple[str, ...]:
+    """A row: what the explainer costs at its defaults, here, or why it does not work."""
+    if not e["available"] or e["error"]:
+        return (e["name"], "-", "-", "-", e["reason"] or f"It failed: {e['error']}")
+    peak = "-" if e["peak_mb"] is None else f"{e['peak_mb']:.0f}"
+    return (e["name"], str(e["forwards"]), f"{e['seconds']:.2g}", peak, "" if e["measured"] else "projected")

@@ -10,28 +10,30 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fanlight.adapters.base import Pixels, missing
+from fanlight.adapters.base import Pixels
 from fanlight.doctor import Check, Report
+from fanlight.doctor.costs import costs
 from fanlight.errors import FanlightError
-from fanlight.explainers.registry import registry
+from fanlight.settings import Settings
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
 TOLERANCE = 1e-4  # relative, between a picture alone and the same picture in a batch
-PATIENCE = 300  # seconds
+PATIENCE = 600  # seconds; a download of weights may be among them
+OUTPUTS = {"single-label": "classes", "multi-label": "labels", "regression": "values"}
 
 
 def examine(source: str) -> Report:
-    """The report on a model: a bundle folder or a Python file."""
+    """The report on a model: a bundle folder, a Python file, or a model of a library."""
     command = [sys.executable, "-m", "fanlight.doctor.model", source]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -52,11 +54,12 @@ def inspect(source: str) -> Report:
 
     torch.manual_seed(0)
     try:
-        model = load(source_of(source))
+        model = load(source_of(source), device())
     except FanlightError as error:
         return Report(source, [Check("load", "bad", error.message, error.hint or "")])
     weights = sum(p.numel() for p in model.net.parameters())
-    says = f"{len(model.classes)} classes, {model.size[1]} x {model.size[0]} pixels, {weights:,} parameters."
+    outputs = f"{len(model.classes)} {OUTPUTS[model.head]}"
+    says = f"{outputs}, {model.size[1]} x {model.size[0]} pixels, {weights:,} parameters."
     checks = [Check("load", "good", f"{model.name}: {says}")]
     before, training = state(model), model.net.training
     try:
@@ -67,13 +70,29 @@ def inspect(source: str) -> Report:
         if checks[-1].outcome == "good":  # else all that follows would be a consequence
             checks += answers(model, x)
         if all(c.outcome != "bad" for c in checks):
-            checks += [gradients(model, x[:1]), features(model, x[:1])]
+            checks += [
+                gradients(model, x[:1]),
+                features(model, x[:1]),
+                attention(model, x[:1]),
+                embedding(model, x[:1]),
+            ]
     except Exception as e:
         checks.append(Check("run", "bad", f"Running it on a picture raised {type(e).__name__}: {e}"))
     report = Report(source, checks)
     if not report.sound:
         return report
-    return Report(source, checks, {"model": about(model), **costs(model, x[:1])})
+    figures = costs(model, next(pictures()), tuple(Settings.listed(Settings().explainers)))
+    checks.append(explained(model, figures["explainers"], before))
+    return Report(source, checks, {"model": about(model), **figures})
+
+
+def device() -> torch.device:
+    """Where a server with the same settings would compute."""
+    import torch
+
+    name = Settings().device
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    return torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def pictures() -> Iterator[Pixels]:
@@ -182,7 +201,55 @@ def features(model: TorchImageClassifier, x: Tensor) -> Check:
             "The logits do not depend on the grid of features that it names.",
             "Name a module that the output passes through.",
         )
-    return Check("features", "good", f"Grid of {grid.shape[3]} x {grid.shape[2]} with {grid.shape[1]} features.")
+    where = f" at {model.features_at}" if model.features_at else ""
+    if not bool(slope.any()):
+        return Check(
+            "features",
+            "warning",
+            f"The gradient at its grid of features{where} is zero everywhere, and so will be Grad-CAM.",
+            'In a transformer name the input norm of the last block, or "auto".',
+        )
+    return Check("features", "good", f"Grid of {grid.shape[3]} x {grid.shape[2]} with {grid.shape[1]} features{where}.")
+
+
+def attention(model: TorchImageClassifier, x: Tensor) -> Check:
+    import torch
+
+    if "attention" not in model.capabilities:
+        return Check("attention", "none", "Its attention cannot be read; methods that need it are not available.")
+    with torch.no_grad():
+        logits, rows, prefix, (h, w) = model.attentions(x)
+        off = float((logits - model.logits(x)).abs().max() / logits.abs().max().clamp_min(1e-12))
+    says = f"{len(rows)} layers with {rows[0].shape[1]} heads over {w} x {h} places and {prefix} tokens before them"
+    if off > TOLERANCE:
+        return Check("attention", "bad", f"{says}, but while it is read the logits differ by {off:.1e} relative.")
+    return Check("attention", "good", f"{says}.")
+
+
+def embedding(model: TorchImageClassifier, x: Tensor) -> Check:
+    import torch
+
+    if "embedding" not in model.capabilities:
+        return Check("embedding", "none", "Its logits are not those of a linear layer; similarity is no target of it.")
+    with torch.no_grad():
+        return Check("embedding", "good", f"{model.embedding(x).shape[1]} values before the last layer.")
+
+
+def explained(model: TorchImageClassifier, rows: list[dict[str, Any]], before: dict[str, Any]) -> Check:
+    """How it came through the explainers: what failed, and whether it is still what it was."""
+    failed = [f"{r['name']} ({r['error']})" for r in rows if r["error"]]
+    if failed:
+        return Check("explainers", "bad", f"Of the explainers that should work, {'; '.join(failed)} failed.")
+    left = untouched(model, before, False)
+    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) for m in model.net.modules())
+    if left.outcome == "bad" or hooks:
+        said = left.says if left.outcome == "bad" else f"{hooks} hooks are left on it."
+        return Check("explainers", "bad", f"Explaining it changed it: {said}")
+    run = sum(r["measured"] for r in rows)
+    fitting = sum(r["available"] for r in rows)
+    return Check(
+        "explainers", "good", f"{fitting} of {len(rows)} fit, {run} ran to their end; it is what it was before."
+    )
 
 
 def untouched(model: TorchImageClassifier, before: dict[str, Any], training: bool) -> Check:
@@ -216,38 +283,11 @@ def about(model: TorchImageClassifier) -> dict[str, Any]:
         "classes": len(model.classes),
         "size": list(model.size),
         "capabilities": sorted(model.capabilities),
+        "head": model.head,
+        "unit": model.unit,
+        "features": model.features_at,
         "terms": model.terms,
     }
-
-
-def costs(model: TorchImageClassifier, x: Tensor) -> dict[str, Any]:
-    """What one forward pass takes here, and which explainers fit at which cost."""
-    import torch
-
-    with torch.no_grad():
-        forward = fastest(lambda: model.logits(x))
-    rows = []
-    for name, explainer in registry().items():
-        reason = missing(explainer.needs, model.capabilities)
-        if explainer.accepts != model.task:
-            reason = f"It explains models of the task {explainer.accepts}; this one is for {model.task}."
-        passes = explainer.cost(explainer.Params(), model.size) if reason is None else None
-        seconds = round(passes * forward, 3) if passes is not None else None
-        rows.append(
-            {"name": name, "available": reason is None, "reason": reason, "forwards": passes, "seconds": seconds}
-        )
-    return {"forward_seconds": round(forward, 5), "explainers": rows}
-
-
-def fastest(call: Callable[[], object], times: int = 5) -> float:
-    """Seconds of the fastest of some calls, the first not counted."""
-    call()
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
 
 
 if __name__ == "__main__":

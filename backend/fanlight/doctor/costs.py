@@ -1,0 +1,148 @@
+"""What each explainer costs on a model, here: run once at its defaults, with its time and its peak of memory."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanlight.adapters.base import Pixels, missing
+from fanlight.errors import FanlightError
+from fanlight.explainers.registry import registry
+
+if TYPE_CHECKING:
+    import torch
+
+    from fanlight.adapters.image_classifier import TorchImageClassifier
+
+LONGEST = 30.0  # seconds of one; what takes longer is stopped, and its time is projected from how far it came
+PATIENCE = 240.0  # seconds of all
+KEEP = 1 << 30  # bytes of intermediates that a run may keep
+
+
+def costs(model: TorchImageClassifier, image: Pixels, files: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Seconds of one forward pass, and of every explainer whether it fits and why not, its passes, seconds, peak of
+    memory beyond the model (MiB, None where the system does not tell), whether it was run to its end ("measured"), and
+    how it failed if it did. Cheap ones first, so that what is cut short is what takes long."""
+    import torch
+
+    x = model.prepare(image)[None]
+    with torch.no_grad():
+        forward = fastest(lambda: model.logits(x), synchronize(model.device))
+    rows = {name: fit(model, explainer, forward) for name, explainer in registry(files).items()}
+    left = PATIENCE
+    for name, row in sorted(rows.items(), key=lambda r: r[1]["seconds"] or 0.0):
+        if row["available"] and left > 0:
+            began = time.perf_counter()
+            row |= measured(model, registry(files)[name], image, min(LONGEST, left))
+            left -= time.perf_counter() - began
+    return {"forward_seconds": round(forward, 5), "device": str(model.device), "explainers": list(rows.values())}
+
+
+def fit(model: TorchImageClassifier, explainer: Any, forward: float) -> dict[str, Any]:
+    """Whether an explainer fits, and an estimate of its seconds from its passes."""
+    reason = missing(explainer.needs, model.capabilities)
+    if explainer.accepts != model.task:
+        reason = f"It explains models of the task {explainer.accepts}; this one is for {model.task}."
+    passes = explainer.cost(explainer.Params(), model.size) if reason is None else None
+    return {
+        "name": explainer.name,
+        "available": reason is None,
+        "reason": reason,
+        "forwards": passes,
+        "seconds": round(passes * forward, 4) if passes is not None else None,
+        "peak_mb": None,
+        "measured": False,
+        "error": None,
+    }
+
+
+def measured(model: TorchImageClassifier, explainer: Any, image: Pixels, seconds: float) -> dict[str, Any]:
+    """Seconds and peak of one run at defaults, stopped after `seconds` and its time projected then."""
+    import torch
+
+    from fanlight.adapters import heads
+    from fanlight.engine.execute import CPU_CHUNK, Context
+    from fanlight.engine.reuse import Reuse
+    from fanlight.explainers.base import Item, Target
+
+    x = model.prepare(image)
+    with torch.inference_mode():
+        logits = model.logits(x[None])[0].float().cpu()
+    box = model.view(image.shape[1], image.shape[0])
+    target = Target(heads.order(model.head, logits)[0])
+    one = Item(x, model.pixels(image), target, logits, 0, box, "the doctor's picture")
+    ready, peak = synchronize(model.device), Peak(model.device)
+    began, done = time.perf_counter(), 1.0
+    try:
+        run = explainer().run(model, [one], explainer.Params(), Context(model.device, CPU_CHUNK, Reuse(KEEP)))
+        for step in run:
+            ready()
+            if time.perf_counter() - began > seconds and step.done > 0:
+                done = step.done
+                break
+        ready()
+    except FanlightError as e:
+        return {"available": False, "reason": f"Not at its defaults: {e.message}", "seconds": None}
+    except Exception as e:
+        return {"error": f"{type(e).__name__}: {e}"}
+    took = time.perf_counter() - began
+    return {"seconds": round(took / done, 4), "peak_mb": peak.mib(), "measured": done == 1.0}
+
+
+class Peak:
+    """The highest use of memory since it was made, beyond what was in use then: of the device, else of this process."""
+
+    def __init__(self, device: torch.device):
+        import torch
+
+        gc.collect()
+        self.device, self._told = device, True
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+            self._before = torch.cuda.memory_allocated(device)
+            return
+        try:
+            ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back, lest it be used again unseen
+            Path("/proc/self/clear_refs").write_text("5")  # Linux: forgets the highest use so far
+            self._before = _status("VmRSS")
+        except (OSError, AttributeError):
+            self._told = False
+
+    def mib(self) -> float | None:
+        """None where the system does not tell."""
+        import torch
+
+        if not self._told:
+            return None
+        now = torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else _status("VmHWM")
+        return round(max(0, now - self._before) / 2**20, 1)
+
+
+def _status(field: str) -> int:
+    """A field of /proc/self/status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith(f"{field}:")))
+
+
+def synchronize(device: torch.device) -> Callable[[], None]:
+    """What waits until a device has finished its work."""
+    import torch
+
+    return (lambda: torch.cuda.synchronize(device)) if device.type == "cuda" else (lambda: None)
+
+
+def fastest(call: Callable[[], object], ready: Callable[[], None], times: int = 5) -> float:
+    """Seconds of the fastest of some calls, the first not counted."""
+    call()
+    taken = []
+    for _ in range(times):
+        ready()
+        start = time.perf_counter()
+        call()
+        ready()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
