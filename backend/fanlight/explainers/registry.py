@@ -26,6 +26,7 @@ MODULES = (
     "attribution.expected_gradients",
     "attribution.grad_cam_plus_plus",
     "attribution.layer_cam",
+    "attribution.rise",
     "attribution.random",
     "attribution.edges",
 )
