@@ -14,6 +14,8 @@ from api_rig import Api, noise
         ("kernel-shap", {"patch": 8, "samples": 64}, ("64 regions", "130 samples")),
         ("kernel-shap", {"patch": 128}, ("two regions",)),
         ("occlusion", {"window": 128}, ("128 px", "64 by 64 px")),
+        ("lime", {"regions": 200, "samples": 64}, ("200 superpixels", "202 samples")),
+        ("shapley", {"regions": 20, "samples": 50}, ("20 superpixels", "78 samples")),
         ("random", {"patch": 128}, ("128 px", "64 by 64 px")),
     ],
 )

@@ -27,6 +27,8 @@ MODULES = (
     "attribution.grad_cam_plus_plus",
     "attribution.layer_cam",
     "attribution.rise",
+    "attribution.lime",
+    "attribution.shapley",
     "attribution.random",
     "attribution.edges",
 )
