@@ -11,7 +11,7 @@ from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from fanlight.engine.base import Handle, Work
 from fanlight.errors import ComputeFailed, FanlightError, Unavailable
@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 HELD = {"explain": 64, "trust": 4}  # most jobs that this server holds at a time
 RENEW = 10.0
+_STATE = select(explanation.c.state).where(explanation.c.id == bindparam("id"))
 TOGETHER = 0.01  # seconds in which the jobs of a batch say that they have begun
 NOTE = 1.0  # seconds between two written progresses
 
@@ -86,11 +87,10 @@ class Dispatcher:
         """Waits until the explanation is over, whoever works on it, or `seconds` have passed."""
         over = asyncio.Event()
         self._waiters.setdefault(ident, set()).add(over)
-        wanted = select(explanation.c.state).where(explanation.c.id == ident)
         end = time.monotonic() + seconds
         try:
             while (left := end - time.monotonic()) > 0:
-                if await self.context.db.aread(lambda c: c.execute(wanted).scalar()) not in ledger.OPEN:
+                if await self.context.db.aread(lambda c: c.execute(_STATE, {"id": ident}).scalar()) not in ledger.OPEN:
                     return
                 with contextlib.suppress(TimeoutError):  # the poll is for work that another server does
                     await asyncio.wait_for(over.wait(), left if self.context.db.sqlite else min(left, 0.5))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from fanlight import wire
 from fanlight.engine.base import INTERACTIVE, Work
@@ -23,6 +23,26 @@ from fanlight.store.database import now
 from fanlight.store.tables import dataset, explanation, job, prediction, reference, sample, tag
 
 SECOND = 1_000_000
+
+# What every request asks, built once: building a statement costs more than running it.
+_MINE = explanation.c.workspace == bindparam("workspace")
+_ONE = select(explanation).where(_MINE, explanation.c.id == bindparam("id"))
+_SAME = select(explanation).where(_MINE, explanation.c.live, explanation.c.key == bindparam("key"))
+# a recomputation of this record that is under way
+_AGAIN = select(explanation).where(
+    _MINE, explanation.c.live, explanation.c.recomputes == bindparam("recomputes"), explanation.c.state.in_(ledger.OPEN)
+)
+_ORIGIN = (
+    select(sample.c.label, sample.c.dataset, sample.c.name)
+    .join(dataset, (dataset.c.id == sample.c.dataset) & (dataset.c.workspace == sample.c.workspace))
+    .where(sample.c.workspace == bindparam("workspace"), sample.c.input == bindparam("input"))
+    .limit(1)
+)
+_TOP = select(prediction.c.top).where(
+    prediction.c.workspace == bindparam("workspace"),
+    prediction.c.model_digest == bindparam("model"),
+    prediction.c.input == bindparam("input"),
+)
 
 
 @dataclass(frozen=True)
@@ -84,20 +104,16 @@ def submit(
             parent=parent,
             edits=edits,
         )
-        mine = explanation.c.workspace == visitor.workspace
-        same = explanation.c.key == content if recomputes is None else _again(recomputes)
-        found = conn.execute(select(explanation).where(mine, explanation.c.live, same)).first()
+        if recomputes is None:
+            found = conn.execute(_SAME, {"workspace": visitor.workspace, "key": content}).first()
+        else:
+            found = conn.execute(_AGAIN, {"workspace": visitor.workspace, "recomputes": recomputes}).first()
         if found is not None:
             if found.job and found.state in ledger.OPEN:
                 ledger.watch(conn, found.job, visitor.principal)
             return Promise(found.id, found.job, found.state), False
         ident, name = ledger.new_id(), ledger.new_id()
-        origin = conn.execute(
-            select(sample.c.label, sample.c.dataset, sample.c.name)
-            .join(dataset, (dataset.c.id == sample.c.dataset) & (dataset.c.workspace == sample.c.workspace))
-            .where(sample.c.workspace == visitor.workspace, sample.c.input == request.input)
-            .limit(1)
-        ).first()
+        origin = conn.execute(_ORIGIN, {"workspace": visitor.workspace, "input": request.input}).first()
         row = {
             "id": ident,
             "workspace": visitor.workspace,
@@ -133,7 +149,7 @@ def submit(
             "job": name,
             "created": now(conn),
         }
-        conn.execute(insert(explanation).values(**row))
+        conn.execute(insert(explanation), row)
         work = Work(
             job="",
             attempt=0,
@@ -181,11 +197,6 @@ def submit(
         context.dispatcher.kick()
         context.bus.tick()
     return promise
-
-
-def _again(ident: str) -> Any:
-    """A recomputation of this record that is under way."""
-    return (explanation.c.recomputes == ident) & explanation.c.state.in_(ledger.OPEN)
 
 
 def _params(explainer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,9 +249,7 @@ def _newest(conn: Connection, workspace: str, ident: str) -> Row[Any]:
 
 
 def find(conn: Connection, workspace: str, ident: str) -> Row[Any]:
-    row = conn.execute(
-        select(explanation).where(explanation.c.workspace == workspace, explanation.c.id == ident)
-    ).first()
+    row = conn.execute(_ONE, {"workspace": workspace, "id": ident}).first()
     if row is None:
         raise unknown("explanation", ident, [], hint="It may have been deleted. The gallery lists what there is.")
     return row
@@ -294,9 +303,5 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
 
 
 def _known_top(conn: Connection, workspace: str, model: str, ident: str) -> list[dict[str, Any]] | None:
-    row = conn.execute(
-        select(prediction.c.top).where(
-            prediction.c.workspace == workspace, prediction.c.model_digest == model, prediction.c.input == ident
-        )
-    ).first()
+    row = conn.execute(_TOP, {"workspace": workspace, "model": model, "input": ident}).first()
     return list(row.top) if row else None

@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -51,6 +52,7 @@ SHOWN_COUNT = "shown"
 SEEN, EVERYBODY = "listed", ""  # the counter that holds the last event that was looked at
 
 
+@lru_cache(4096)
 def key(name: str, value: str) -> str:
     """A filter as one word that nobody types."""
     return "k" + hashlib.sha256(f"{name}={value}".encode()).hexdigest()[:20]
@@ -171,6 +173,7 @@ def row(record: Mapping[str, Any], tags: Collection[str], model_name: str) -> di
         **columns,
         "faithfulness": LOWEST if record["faithfulness"] is None else record["faithfulness"],
         "probability": LOWEST if record["top_probability"] is None else record["top_probability"],
+        "tags": "\n".join(sorted(tags)) or None,
         "words": list(dict.fromkeys([*typed, *keys, *(key("tag", t) for t in tags)])),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, insert, literal, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from fanlight.artifact import Artifact, canonical, digest
 from fanlight.engine.base import TRUST, Work
@@ -19,6 +19,13 @@ from fanlight.store.tables import explanation, floor, input_, prediction, refere
 if TYPE_CHECKING:
     from fanlight.service.context import Context
 
+# What every result asks, built once: building a statement costs more than running it.
+_ONE = select(explanation).where(explanation.c.id == bindparam("id"))
+_CHANGE = update(explanation).where(explanation.c.id == bindparam("of"))
+_PREDICTED = select(prediction.c.input).where(
+    *(prediction.c[name] == bindparam(name) for name in ("workspace", "model_digest", "input"))
+)
+_REFERRED = select(reference.c.digest).where(*(reference.c[name] == bindparam(name) for name in ("digest", "owner")))
 MEASURABLE = "image-map"
 TRUST_COST = 600  # 28 steps, two directions, of one order and of ten random ones, give or take the shared ends
 
@@ -65,7 +72,7 @@ def _resolve(
 
 def finished(context: Context, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
     """Writes down the result of `row`, a settled job."""
-    record = conn.execute(select(explanation).where(explanation.c.id == row.explanation)).first()
+    record = conn.execute(_ONE, {"id": row.explanation}).first()
     if record is None:
         return
     if row.kind == "trust":
@@ -150,7 +157,7 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
             "trust": {"state": "unavailable", "reason": "Not measured yet; ask for it."},
             "trust_class": "unavailable",
         }
-    conn.execute(update(explanation).where(explanation.c.id == record.id).values(**values))
+    conn.execute(_CHANGE, {"of": record.id, **values})
     if measurable and context.settings.trust == "auto":
         measure(context, conn, record.id)
 
@@ -228,17 +235,10 @@ def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequenc
     """From now on an omitted target of this model and input is resolved at once, and so are those that wait: who asks again finds them."""
     if record.edits:
         return
-    known = conn.execute(
-        select(prediction.c.input).where(
-            prediction.c.workspace == record.workspace,
-            prediction.c.model_digest == record.model_digest,
-            prediction.c.input == record.input,
-        )
-    ).first()
-    if known is not None:
-        return
     row = {"workspace": record.workspace, "model_digest": record.model_digest, "input": record.input}
-    conn.execute(insert(prediction).values(**row, top=list(top), created=now(conn)))
+    if conn.execute(_PREDICTED, row).first() is not None:
+        return
+    conn.execute(insert(prediction), {**row, "top": list(top), "created": now(conn)})
     waiting = select(explanation).where(
         explanation.c.workspace == record.workspace,
         explanation.c.model_digest == record.model_digest,
@@ -253,9 +253,9 @@ def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequenc
 
 def _refer(conn: Connection, record: Row[Any], blob: str) -> None:
     owner = f"explanation:{record.id}"
-    known = select(reference.c.digest).where(reference.c.digest == blob, reference.c.owner == owner)
-    row = select(literal(blob), literal(owner), literal(record.workspace)).where(~known.exists())
-    conn.execute(insert(reference).from_select(["digest", "owner", "workspace"], row))
+    row = {"digest": blob, "owner": owner}
+    if conn.execute(_REFERRED, row).first() is None:
+        conn.execute(insert(reference), {**row, "workspace": record.workspace})
 
 
 def _floor_key(record: Row[Any]) -> str:

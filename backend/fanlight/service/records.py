@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from fanlight import wire
 from fanlight.explainers.registry import registry
 from fanlight.service.context import Context
 from fanlight.store import ledger
 from fanlight.store.tables import explanation, job, tag, watcher
+
+_TAGS = select(tag).where(tag.c.explanation.in_(bindparam("ids", expanding=True))).order_by(tag.c.tag)
 
 
 def explanation_wire(context: Context, row: Row[Any], tags: Sequence[str] = ()) -> wire.Explanation:
@@ -76,7 +78,7 @@ def trust_wire(context: Context, record: Mapping[str, Any]) -> wire.Trust:
 
 def tags_of(conn: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {i: [] for i in ids}
-    for row in conn.execute(select(tag).where(tag.c.explanation.in_(ids)).order_by(tag.c.tag)):
+    for row in conn.execute(_TAGS, {"ids": list(ids)}):
         found[row.explanation].append(row.tag)
     return found
 

@@ -12,7 +12,21 @@ import string
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
 from fanlight.store.database import now
@@ -22,6 +36,16 @@ SECOND = 1_000_000
 LEASE = 30 * SECOND
 MAX_CRASHES = 3
 OPEN = ("queued", "running")
+_QUEUED = select(
+    func.coalesce(func.sum(job.c.cost), 0),
+    func.coalesce(func.sum(case((job.c.principal == bindparam("principal"), 1), else_=0)), 0),
+).where(job.c.state.in_(OPEN), job.c.kind == bindparam("kind"))
+_HELD = update(job).where(
+    job.c.id == bindparam("name"),
+    job.c.attempt == bindparam("at"),
+    job.c.owner == bindparam("by"),
+    job.c.state.in_(OPEN),
+)
 LETTERS = string.ascii_letters + string.digits
 
 
@@ -32,7 +56,7 @@ def new_id() -> str:
 
 def emit(conn: Connection, workspace: str, data: Mapping[str, Any]) -> None:
     """Appends an event that streams replay after a reconnect."""
-    conn.execute(insert(event).values(workspace=workspace, data=dict(data), created=now(conn)))
+    conn.execute(insert(event), {"workspace": workspace, "data": dict(data), "created": now(conn)})
 
 
 def enqueue(
@@ -46,9 +70,7 @@ def enqueue(
         principal_limit: most unfinished jobs of one person.
         throughput: measured forward passes per second, for Retry-After.
     """
-    mine = func.coalesce(func.sum(case((job.c.principal == row["principal"], 1), else_=0)), 0)
-    queued = select(func.coalesce(func.sum(job.c.cost), 0).label("cost"), mine.label("mine"))
-    waiting, mine = conn.execute(queued.where(job.c.state.in_(OPEN), job.c.kind == row["kind"])).one()
+    waiting, mine = conn.execute(_QUEUED, {"principal": row["principal"], "kind": row["kind"]}).one()
     if waiting + row["cost"] > queue_limit and waiting > 0:
         after = int(min(60, max(1, waiting / max(throughput, 1))))
         raise TooBusy(
@@ -67,19 +89,17 @@ def enqueue(
     t = now(conn)
     name = str(row.get("id") or new_id())
     values = {**row, "id": name, "deadline": None if row.get("deadline") is None else t + row["deadline"]}
-    conn.execute(
-        insert(job).values(
-            state="queued",
-            attempt=0,
-            crashes=0,
-            progress=0.0,
-            message="",
-            cancel_requested=False,
-            created=t,
-            **values,
-        )
-    )
-    conn.execute(insert(watcher).values(job=name, principal=row["principal"]))
+    fresh = {
+        "state": "queued",
+        "attempt": 0,
+        "crashes": 0,
+        "progress": 0.0,
+        "message": "",
+        "cancel_requested": False,
+        "created": t,
+    }
+    conn.execute(insert(job), {**fresh, **values})
+    conn.execute(insert(watcher), {"job": name, "principal": row["principal"]})
     return name
 
 
@@ -162,19 +182,10 @@ def settle(
     conn: Connection, name: str, attempt: int, owner: str, state: str, error: Mapping[str, Any] | None = None
 ) -> bool:
     """Ends a job from the attempt that holds it. False where it does not (somebody else took over): the caller drops its result."""
-    t = now(conn)
-    hit = conn.execute(
-        update(job)
-        .where(_held(name, attempt, owner))
-        .values(
-            state=state,
-            finished=t,
-            error=error,
-            owner=None,
-            lease_until=None,
-            progress=1.0 if state == "succeeded" else job.c.progress,
-        )
-    ).rowcount
+    held = {"name": name, "at": attempt, "by": owner}
+    over = {"state": state, "finished": now(conn), "error": error, "owner": None, "lease_until": None}
+    over |= {"progress": 1.0} if state == "succeeded" else {}
+    hit = conn.execute(_HELD, {**held, **over}).rowcount
     return bool(hit)
 
 

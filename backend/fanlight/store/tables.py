@@ -215,6 +215,7 @@ listing = Table(
     Column("outcome", String(8)),
     Column("trust", String(16), nullable=False),
     Column("dataset", String(128)),
+    Column("tags", Text),
     Column("faithfulness", Float, nullable=False),
     Column("probability", Float, nullable=False),
     Column("words", Words, nullable=False),

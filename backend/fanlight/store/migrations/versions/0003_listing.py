@@ -47,6 +47,7 @@ def upgrade() -> None:
         sa.Column("outcome", sa.String(length=8)),
         sa.Column("trust", sa.String(length=16), nullable=False),
         sa.Column("dataset", sa.String(length=128)),
+        sa.Column("tags", sa.Text()),
         sa.Column("faithfulness", sa.Float(), nullable=False),
         sa.Column("probability", sa.Float(), nullable=False),
         sa.Column("words", sa.Text().with_variant(postgresql.TSVECTOR(), "postgresql"), nullable=False),
