@@ -35,6 +35,7 @@ from fanlight.service import datasets, examples, listing
 from fanlight.service.context import Context
 from fanlight.service.dispatch import Dispatcher
 from fanlight.service.field_guide import offer as field_guide
+from fanlight.service.foresight import Foresight
 from fanlight.service.live import Live
 from fanlight.service.models import Models
 from fanlight.settings import Settings
@@ -85,6 +86,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     blobs = Blobs(settings.artifacts)
     context = Context(settings, Database(settings.database), blobs, engine(settings, blobs))
     context.models, context.dispatcher, context.live = Models(context), Dispatcher(context), Live(context)
+    context.foresight = Foresight(context)
 
     app = FastAPI(
         title="Fanlight", version=__version__, lifespan=_lifespan, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json",
@@ -135,6 +137,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: Context = app.state.context
     context.bus.start()
+    context.foresight.start()
     await context.engine.start()
     await context.dispatcher.start()
     tasks = [asyncio.create_task(_open(context)), asyncio.create_task(listing.keep(context))]

@@ -176,7 +176,7 @@ class Gate:
                 raise Forbidden(
                     "This request came from another site.", code="cross_site", hint="Open Fanlight's own page."
                 )
-            state["visitor"] = Visitor(principal)
+            state["visitor"] = Visitor(principal, person=True)
             return None
         if public:
             return None

@@ -21,7 +21,10 @@ Size = Annotated[int, Query(ge=1, le=inputs.MAX_SIDE, description="length of the
 @router.post("/inputs", status_code=201)
 def upload(context: Services, who: Who, file: Annotated[UploadFile, File()]) -> wire.Input:
     """A picture (PNG, JPEG, WebP, TIFF, BMP, GIF). The same content in another file is the same input."""
-    return inputs.upload(context, who, (file.filename or "").encode(errors="replace").decode(), file.file.read())
+    made = inputs.upload(context, who, (file.filename or "").encode(errors="replace").decode(), file.file.read())
+    if who.person:
+        context.foresight.uploaded(who, made.id)
+    return made
 
 
 @router.get("/inputs/{id}")

@@ -20,7 +20,7 @@ class Work:
 
     Args:
         job, attempt: which attempt of which job this is; a result is accepted only from the current attempt.
-        kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored.
+        kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored; "predict" ends with the prediction.
         model: {"id", "digest", "source": {...}}: enough for a loader to find it and to refuse it if its digest differs.
         input: digest of the blob that holds the canonical pixels.
         explainer, version, params: the method, its version, parameters with defaults filled.
@@ -36,7 +36,7 @@ class Work:
 
     job: str
     attempt: int
-    kind: Literal["explain", "trust"]
+    kind: Literal["explain", "trust", "predict"]
     model: Mapping[str, Any]
     input: str
     explainer: str

@@ -114,6 +114,8 @@ class Execution:
     # --- what the core asks
 
     def plan(self, work: Work) -> Plan:
+        if work.kind == "predict":
+            return Plan(("predict", work.model["digest"]), 1)
         explainer = find(work.explainer, self.config.explainers)
         params = explainer.Params(**work.params)
         cost = explainer.cost(params, tuple(work.model.get("size", (224, 224))))
@@ -157,8 +159,11 @@ class Execution:
                 yield Progress(0.02, "predicted", events=events)
                 if works[0].reference is not None:
                     meter.model, ready = self._compared(model, works[0].reference, ready)
-                if works[0].kind == "trust":
-                    results: list[Outcome] = [(yield from self._trust(meter, works[good[0]], ready[0], ctx))]
+                results: list[Outcome]
+                if works[0].kind == "predict":
+                    results = [{} for _ in ready]
+                elif works[0].kind == "trust":
+                    results = [(yield from self._trust(meter, works[good[0]], ready[0], ctx))]
                 else:
                     results = yield from self._explain(meter, [works[n] for n in good], ready, ctx)
                 for n, result, t, item in zip(good, results, top, ready, strict=True):

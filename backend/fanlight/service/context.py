@@ -13,6 +13,7 @@ from fanlight.store.database import Database
 
 if TYPE_CHECKING:
     from fanlight.service.dispatch import Dispatcher
+    from fanlight.service.foresight import Foresight
     from fanlight.service.live import Live
     from fanlight.service.models import Models
 
@@ -25,6 +26,8 @@ class Visitor:
 
     principal: str
     workspace: str = WORKSPACE
+    person: bool = False
+    """Looks at pages, so that it is worth while to foresee what is asked next; a program is not."""
 
 
 SYSTEM = Visitor("fanlight")
@@ -42,6 +45,7 @@ class Context:
     models: Models = field(init=False)
     dispatcher: Dispatcher = field(init=False)
     live: Live = field(init=False)
+    foresight: Foresight = field(init=False)
 
     @property
     def explainers(self) -> tuple[str, ...]:

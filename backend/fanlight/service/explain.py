@@ -193,6 +193,7 @@ def submit(
         return Promise(ident, name, "queued"), True
 
     promise, fresh = context.db.write(act)
+    context.foresight.models[visitor.workspace] = request.model
     if fresh:
         context.dispatcher.kick()
         context.bus.tick()

@@ -232,17 +232,22 @@ def _trusted(conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> Non
 
 
 def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any]]) -> None:
+    if not record.edits:
+        remember(context, conn, record.workspace, record.model_digest, record.input, top)
+
+
+def remember(
+    context: Context, conn: Connection, workspace: str, model: str, source: str, top: Sequence[Mapping[str, Any]]
+) -> None:
     """From now on an omitted target of this model and input is resolved at once, and so are those that wait: who asks again finds them."""
-    if record.edits:
-        return
-    row = {"workspace": record.workspace, "model_digest": record.model_digest, "input": record.input}
+    row = {"workspace": workspace, "model_digest": model, "input": source}
     if conn.execute(_PREDICTED, row).first() is not None:
         return
     conn.execute(insert(prediction), {**row, "top": list(top), "created": now(conn)})
     waiting = select(explanation).where(
-        explanation.c.workspace == record.workspace,
-        explanation.c.model_digest == record.model_digest,
-        explanation.c.input == record.input,
+        explanation.c.workspace == workspace,
+        explanation.c.model_digest == model,
+        explanation.c.input == source,
         explanation.c.target.is_(None),
         explanation.c.live,
     )
