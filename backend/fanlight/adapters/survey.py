@@ -1,5 +1,5 @@
 """What a network has to offer, found by running it: where its grid of features is, whether its attention can be read,
-and where its embedding is. One rule for all architectures; docs/decisions/0007 says why.
+and where its embedding is. One rule for all architectures; docs/decisions/0008 says why.
 """
 
 from __future__ import annotations
