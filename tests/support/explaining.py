@@ -14,6 +14,8 @@ from fanlight.explainers.base import Item, Step, Target
 
 T = TypeVar("T")
 torch.set_num_threads(1)  # these networks are so small that sharing the work costs more than it saves
+STRUCTURE = {"rectifiers", "rescale-rule", "relevance-rules"}
+"""Capabilities that say what a network is made of, and nothing of how it is wrapped."""
 CLASSES = ("ant", "bee", "cat", "dog", "elk")
 
 

@@ -20,6 +20,8 @@ CAPABILITIES = {
     "gradients": "the output can be differentiated with respect to the input",
     "spatial-features": "a layer with a grid of features can be read, as Grad-CAM needs",
     "attention": "the attention of every layer can be read, over the same grid of tokens",
+    "rectifiers": "it rectifies somewhere (ReLU or a clipped one)",
+    "rescale-rule": "all of it is linear but for activations that are modules of their own and run once, and no two of them meet",
     "embedding": "the logits come from an embedding by one linear layer",
 }
 

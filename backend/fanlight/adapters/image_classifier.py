@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from fanlight.adapters import heads, survey
+from fanlight.adapters import heads, structure, survey
 from fanlight.adapters.attention import Tap
 from fanlight.adapters.base import Box, Pixels
 from fanlight.adapters.tokens import Grid, read_grid
@@ -174,6 +174,8 @@ class TorchImageClassifier:
             "spatial-features": self.features_at is not None and self.differentiable,
             "attention": self._survey.tokens is not None and self.differentiable,
             "embedding": self._survey.embedding is not None,
+            "rectifiers": self._structure.rectifiers and self.differentiable,
+            "rescale-rule": self._structure.rescale and self.differentiable,
         }
         return frozenset(name for name, there in offered.items() if there)
 
@@ -284,6 +286,11 @@ class TorchImageClassifier:
     def _survey(self) -> survey.Survey:
         """What the network offers beyond its logits, found by running it once."""
         return survey.look(self.net, self.size, prefix=self.prefix_tokens)
+
+    @cached_property
+    def _structure(self) -> structure.Structure:
+        """What the network is made of, found by running it once."""
+        return structure.look(self.net, self.size)
 
     @property
     def _layout(self) -> torch.memory_format:

@@ -29,6 +29,7 @@ MODULES = (
     "attribution.rise",
     "attribution.lime",
     "attribution.shapley",
+    "attribution.guided_backprop",
     "attribution.random",
     "attribution.edges",
 )
