@@ -76,7 +76,7 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
     def act(conn: Connection) -> wire.Page[wire.Explanation]:
         match = _match(visitor, query)
         seen = _tuples(conn, match.newest(conn, *_FACETS).limit(EXACT + 1))
-        rows = _rows(conn, visitor, query, match, start, few=len(seen) <= EXACT)
+        rows = _rows(conn, query, match, start, few=len(seen) <= EXACT)
         more = len(rows) > query.limit
         rows = rows[: query.limit]
         records = {
@@ -100,7 +100,7 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
 
 
 def _rows(
-    conn: Connection, visitor: Visitor, query: Query, match: Match, start: tuple[float, int] | None, *, few: bool
+    conn: Connection, query: Query, match: Match, start: tuple[float, int] | None, *, few: bool
 ) -> list[Row[Any]]:
     """One row more than the page: explanation, rank and n. Args: few: all that match are EXACT at most, so that they can be sorted."""
     rank, down = SORTS[query.sort]
@@ -114,7 +114,7 @@ def _rows(
             inside = match.newest(conn, listing.c.n).limit(EXACT)
             wanted = select(*columns).where(listing.c.n.in_(inside.scalar_subquery()))
         else:  # many match: along the order, until the page is full
-            wanted = select(*columns).where(listing.c.workspace == visitor.workspace, match.condition(conn))
+            wanted = select(*columns).where(match.condition(conn))
         wanted = wanted.order_by(*order)
     if start is not None:
         value, n = start
@@ -153,7 +153,10 @@ def _match(visitor: Visitor, query: Query, without: str | None = None) -> Match:
     if not wanted:
         equal["shown"] = "yes"
     keys = [key("workspace", visitor.workspace), *(key(name, value) for name, value in equal.items())]
-    return Match(tuple(keys), tuple(key("state", s) for s in wanted), tuple(tokens(query.q or "")[:8]))
+    columns: dict[str, Any] = {name: value for name, value in equal.items() if name in DIMENSIONS}
+    columns |= {"workspace": visitor.workspace} | ({} if wanted else {"shown": True})
+    typed = tuple(tokens(query.q or "")[:8])
+    return Match(tuple(keys), tuple(key("state", s) for s in wanted), typed, tuple(columns.items()))
 
 
 def _narrowed(query: Query) -> bool:
