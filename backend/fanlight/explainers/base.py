@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from fanlight.artifact import Artifact
+from fanlight.errors import Unavailable
 
 if TYPE_CHECKING:
     import torch
@@ -149,6 +151,8 @@ class Explainer:
     accepts: ClassVar[str]
     """The task of the models it explains, for example `image-classifier`."""
     needs: ClassVar[frozenset[str]] = frozenset()
+    package: ClassVar[tuple[str, str] | None] = None
+    """An optional package it needs: the name it is imported by, and the extra of Fanlight that brings it."""
     returns: ClassVar[tuple[str, ...]]
     """Artifact kinds, in order."""
     version: ClassVar[str]
@@ -167,3 +171,18 @@ class Explainer:
     def run(self, model: Any, items: Sequence[Item], params: Any, ctx: Context) -> Run:
         """Yields steps; returns for each item its artifacts. Items share model, parameters and shape."""
         raise NotImplementedError
+
+
+def absent(explainer: type[Explainer]) -> str | None:
+    """Why an explainer cannot run in this environment, as a sentence; None where it can."""
+    if explainer.package is None or find_spec(explainer.package[0]) is not None:
+        return None
+    module, extra = explainer.package
+    return f"It needs the package {module}, which is not installed here: pip install 'fanlight[{extra}]'."
+
+
+def importable(explainer: type[Explainer]) -> None:
+    """Raises where the optional package of an explainer is missing."""
+    reason = absent(explainer)
+    if reason is not None:
+        raise Unavailable(f"{explainer.title} is not available. {reason}", code="not_installed")

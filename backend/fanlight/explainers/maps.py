@@ -105,6 +105,17 @@ def fits(name: str, side: int, size: tuple[int, int]) -> None:
         )
 
 
+def own_head(item: Item, title: str) -> None:
+    """Refuses the similarity to another picture, for methods that go through the network's own layers to its logits."""
+    if item.target.similar_to is not None:
+        raise InvalidField(
+            f"{title} explains the outputs of a network, not the similarity to another picture.",
+            code="invalid_target",
+            given=item.target.json(),
+            hint="Name a class, or choose another method.",
+        )
+
+
 def image_map(item: Item, value: Tensor, *, unit: str, signed: bool, **meta: Any) -> Artifact:
     """An `image-map` named "map" from (H, W) values."""
     about = {"unit": unit, "signed": signed, "box": list(item.box), "target": item.target.json(), **meta}

@@ -30,6 +30,7 @@ MODULES = (
     "attribution.lime",
     "attribution.shapley",
     "attribution.guided_backprop",
+    "attribution.deep_lift",
     "attribution.random",
     "attribution.edges",
 )

@@ -15,7 +15,7 @@ from sqlalchemy import delete, insert
 from fanlight import bundles, wire
 from fanlight.adapters.base import missing
 from fanlight.errors import FanlightError, InvalidField, unknown
-from fanlight.explainers.base import Target
+from fanlight.explainers.base import Target, absent
 from fanlight.explainers.registry import registry
 from fanlight.settings import Settings
 from fanlight.store.database import now
@@ -131,7 +131,7 @@ class Models:
         if e.accepts != m["task"]:
             reason: str | None = f"It explains models of the task {e.accepts}; this one is of the task {m['task']}."
         else:
-            reason = missing(e.needs, frozenset(m["capabilities"]))
+            reason = missing(e.needs, frozenset(m["capabilities"])) or absent(e)
         return wire.Availability(name=explainer, available=reason is None, reason=reason)
 
     def target(self, name: str, given: wire.Target | Mapping[str, Any] | None) -> Target | None:
