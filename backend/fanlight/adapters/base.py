@@ -22,6 +22,7 @@ CAPABILITIES = {
     "attention": "the attention of every layer can be read, over the same grid of tokens",
     "rectifiers": "it rectifies somewhere (ReLU or a clipped one)",
     "rescale-rule": "all of it is linear but for activations that are modules of their own and run once, and no two of them meet",
+    "relevance-rules": "it is made of convolutions, linear layers, pooling, plain activations and sums, each of which has a rule",
     "embedding": "the logits come from an embedding by one linear layer",
 }
 

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from fanlight.adapters import heads, structure, survey
+from fanlight.adapters import canonical as canonical_form, heads, structure, survey
 from fanlight.adapters.attention import Tap
 from fanlight.adapters.base import Box, Pixels
 from fanlight.adapters.tokens import Grid, read_grid
@@ -176,6 +176,7 @@ class TorchImageClassifier:
             "embedding": self._survey.embedding is not None,
             "rectifiers": self._structure.rectifiers and self.differentiable,
             "rescale-rule": self._structure.rescale and self.differentiable,
+            "relevance-rules": self._canonical and self.differentiable,
         }
         return frozenset(name for name, there in offered.items() if there)
 
@@ -291,6 +292,11 @@ class TorchImageClassifier:
     def _structure(self) -> structure.Structure:
         """What the network is made of, found by running it once."""
         return structure.look(self.net, self.size)
+
+    @cached_property
+    def _canonical(self) -> bool:
+        """Whether relevance can be handed back through it."""
+        return canonical_form.suitable(self.net, self.size)
 
     @property
     def _layout(self) -> torch.memory_format:

@@ -31,6 +31,7 @@ MODULES = (
     "attribution.shapley",
     "attribution.guided_backprop",
     "attribution.deep_lift",
+    "attribution.lrp",
     "attribution.random",
     "attribution.edges",
 )

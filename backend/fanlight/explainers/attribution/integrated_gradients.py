@@ -14,7 +14,7 @@ from fanlight.explainers import base, evaluate, maps
 if TYPE_CHECKING:
     from fanlight.adapters.base import ImageClassifier
 
-UNIT = "logit per pixel"
+UNIT = "{} per pixel"
 FIRST = 8  # nodes of the first rule; each further one has twice as many
 
 
@@ -104,7 +104,7 @@ def _explain(
             done = (sum(rules[:rule]) + stop) / sum(rules)
             yield base.Step(lo + (hi - lo) * done, f"{nodes} steps", before)
         value = (mean * way).sum(0)  # (H, W)
-        before = functools.partial(maps.image_map, item, value, unit=UNIT, signed=True)
+        before = functools.partial(maps.image_map, item, value, unit=UNIT.format(model.measure), signed=True)
         missed = abs(float(value.double().sum()) - (f_x - f_b))
         error = missed / abs(f_x - f_b) if f_x != f_b else None
         if error is not None and error <= params.tolerance:
@@ -112,7 +112,7 @@ def _explain(
     return maps.image_map(
         item,
         value,
-        unit=UNIT,
+        unit=UNIT.format(model.measure),
         signed=True,
         baseline=params.baseline,
         steps=nodes,

@@ -208,8 +208,9 @@ def _explain(
         "f_x": f_x,
         "f_baseline": f_b,
     }
-    head = {"unit": "logit per square", "signed": True, "box": list(item.box), "target": item.target.json()}
+    unit = f"{model.measure} per square"
+    head = {"unit": unit, "signed": True, "box": list(item.box), "target": item.target.json()}
     arrays = {"label": label, "value": chosen.astype(np.float32), "all": phi.astype(np.float32)}
     regions = Artifact("regions", "region-scores", arrays, {**head, **about})
     picture = torch.from_numpy(arrays["value"][label])
-    return [regions, maps.image_map(item, picture, unit="logit per square", signed=True, **about)]
+    return [regions, maps.image_map(item, picture, unit=unit, signed=True, **about)]

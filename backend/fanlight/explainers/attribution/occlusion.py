@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fanlight.adapters.base import ImageClassifier
 
-UNIT = "logit per window"
+UNIT = "{} per window"
 
 
 class Occlusion(base.Explainer):
@@ -117,7 +117,9 @@ def _explain(
 
         def so_far(logits: Tensor) -> Artifact:
             drops = f_x - item.target.value(logits[: len(places)]).double()
-            return maps.image_map(item, _spread(size, places, drops, params.window), unit=UNIT, signed=True)
+            return maps.image_map(
+                item, _spread(size, places, drops, params.window), unit=UNIT.format(model.measure), signed=True
+            )
 
         return (yield from evaluate.logits(model, picture, len(places) + 1, ctx, (lo, hi), preview=so_far, limit=rows))
 
@@ -127,7 +129,7 @@ def _explain(
     return maps.image_map(
         item,
         _spread(size, places, values[-1] - values[:-1], params.window),
-        unit=UNIT,
+        unit=UNIT.format(model.measure),
         signed=True,
         baseline=params.baseline,
         window=params.window,

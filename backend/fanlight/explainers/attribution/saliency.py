@@ -64,7 +64,7 @@ class Saliency(base.Explainer):
             size = grads.abs()  # (B, 3, H, W)
             value = size.amax(1) if params.channels == "max" else size.sum(1)
             found += [
-                [maps.image_map(i, v, unit="logit per input unit", signed=False)]
+                [maps.image_map(i, v, unit=f"{model.measure} per input unit", signed=False)]
                 for i, v in zip(batch, value, strict=True)
             ]
             yield base.Step(stop / len(items))
