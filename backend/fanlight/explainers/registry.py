@@ -32,6 +32,7 @@ MODULES = (
     "attribution.guided_backprop",
     "attribution.deep_lift",
     "attribution.lrp",
+    "attribution.attn_lrp",
     "attribution.random",
     "attribution.edges",
 )
