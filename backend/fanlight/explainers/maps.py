@@ -105,6 +105,20 @@ def fits(name: str, side: int, size: tuple[int, int]) -> None:
         )
 
 
+def read_out(flow: Tensor, prefix: int) -> Tensor:
+    """What the answer's token is made of: (B, N, N) -> (B, N), the row of the first token where there is a prefix (the class
+    token), else the mean of all rows (a model that averages its patches)."""
+    return flow[:, 0] if prefix else flow.mean(1)
+
+
+def of_tokens(share: Tensor, prefix: int, grid: tuple[int, int], size: tuple[int, int]) -> Tensor:
+    """A value for each token, (B, N), enlarged from those of the picture to its size: (B, H, W)."""
+    import torch.nn.functional as F
+
+    cells = share[:, prefix:].reshape(len(share), 1, *grid)
+    return F.interpolate(cells, size, mode="bilinear", align_corners=False)[:, 0]
+
+
 def own_head(item: Item, title: str) -> None:
     """Refuses the similarity to another picture, for methods that go through the network's own layers to its logits."""
     if item.target.similar_to is not None:

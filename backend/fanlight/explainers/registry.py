@@ -33,6 +33,8 @@ MODULES = (
     "attribution.deep_lift",
     "attribution.lrp",
     "attribution.attn_lrp",
+    "attribution.attention_rollout",
+    "attribution.attention_x_gradient",
     "attribution.random",
     "attribution.edges",
 )
