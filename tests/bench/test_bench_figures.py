@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fanlight.bench import _table, page, serve
+from fanlight.bench import _table, gallery, page, serve
 from fanlight.bench._figures import Declared, figures, number, passed, percentile, ratios
 
 DECLARED = {
@@ -87,7 +87,7 @@ def test_a_table_replaces_the_one_before_and_nothing_else() -> None:
         _table.replaced(text, "z", "new")
 
 
-@pytest.mark.parametrize("module", [serve, page])
+@pytest.mark.parametrize("module", [serve, page, gallery])
 def test_the_document_has_a_place_for_every_benchmark(module: object, root: object) -> None:
     text = (root / "docs" / "measurements.md").read_text()  # type: ignore[operator]
     name = module.__name__.rsplit(".", 1)[1]  # type: ignore[attr-defined]

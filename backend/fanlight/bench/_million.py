@@ -1,0 +1,99 @@
+"""Very many stored explanations, made without computing any: rows as the server writes them, for measuring the gallery and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from sqlalchemy import insert
+
+from fanlight.service import listing
+from fanlight.service.context import WORKSPACE
+from fanlight.service.keys import NUMERICS
+from fanlight.store.database import Database
+from fanlight.store.migrate import upgrade
+from fanlight.store.tables import event, explanation, listing as listed, tag
+
+BATCH = 5000
+MODELS = ("efficientnet-lite0", "resnet50", "vit-tiny", "convnext-small", "field-guide")
+EXPLAINERS = ("saliency", "integrated-gradients", "grad-cam", "occlusion", "kernel-shap", "random", "edges")
+DATASETS = ("photographs", "birds", "street", "market", "clinic", "archive")
+FIRST = ("golden", "spotted", "grey", "giant", "common", "arctic", "striped", "northern", "little", "wild")
+LAST = ("terrier", "heron", "kettle", "wagon", "beetle", "anemone", "loom", "lantern", "otter", "plover")
+CLASSES = tuple(f"{a} {b} {n}" for n in range(10) for a in FIRST for b in LAST)
+TAGS = tuple(
+    f"{a}-{b}" for a in ("check", "paper", "odd", "shortcut", "teaching") for b in ("one", "two", "three", "four")
+)
+START = 1_700_000_000_000_000
+PREDICTION = [
+    {"index": i, "name": name, "probability": 0.09, "logit": 5.0 - i / 3} for i, name in enumerate(CLASSES[:10])
+]
+TRUST = {
+    "state": "succeeded", "insertion": 0.31, "deletion": 0.22, "faithfulness": 0.27, "above_floor": True, "completeness_error": None,
+    "floor": {"insertion": 0.4, "deletion": 0.41, "orders": 10, "patch": 16, "steps": 28}, "reason": None, "seconds": 1.9,
+    "interval": {name: {"lo": 0.1, "hi": 0.4} for name in ("insertion", "deletion", "faithfulness")},
+}  # fmt: skip
+PROVENANCE = {
+    "device": "cpu (x86_64)", "threads": 2, "chunk": 8, "seconds": 0.04, "forwards": 2,
+    "versions": {"fanlight": "0.1.0", "torch": "2.14.1", "numpy": "2.4.0", "python": "3.11.7"},
+}  # fmt: skip
+
+
+class Made(NamedTuple):
+    """A record, and the tags that people gave it."""
+
+    record: dict[str, Any]
+    tags: list[str]
+
+
+def records(count: int, seed: int = 0) -> Iterator[Made]:
+    """Explanations with uneven classes (the n-th as often as 1 / n), and outcomes and trust that depend on model and method."""
+    draw = random.Random(seed)
+    weights = list(itertools.accumulate(1 / (n + 1) for n in range(len(CLASSES))))
+    for n in range(count):
+        model, explainer = draw.choice(MODELS), draw.choice(EXPLAINERS)
+        (name,) = draw.choices(CLASSES, cum_weights=weights)
+        right = draw.random() < 0.6 + 0.08 * MODELS.index(model)
+        above = draw.random() < 0.3 + 0.1 * EXPLAINERS.index(explainer)
+        picture = f"{draw.randrange(count // 8 + 1):064x}"
+        digest = f"{n:064x}"
+        record = {
+            "id": f"m{n:015d}", "workspace": WORKSPACE, "principal": f"person-{draw.randrange(40)}", "key": digest, "live": True,
+            "state": "succeeded" if n % 50 else "failed", "edits": [], "model": model, "model_digest": digest, "input": picture,
+            "input_name": f"picture {int(picture, 16)}.jpg", "dataset": draw.choice(DATASETS), "label": name if right else draw.choice(CLASSES),
+            "outcome": "right" if right else "wrong", "explainer": explainer, "explainer_version": "1", "family": "attribution",
+            "params": {}, "seed": n, "numerics": NUMERICS, "target": {"class": 1}, "target_name": name, "prediction": PREDICTION,
+            "top_class": name, "top_probability": draw.random(), "summary": f"Mostly the middle, for {name}.", "trust": TRUST,
+            "artifacts": [{"name": "map", "kind": "image-map", "digest": digest, "unit": "logit per pixel", "meta": {"signed": False}}],
+            "trust_class": "above" if above else "below", "faithfulness": draw.gauss(0.2 if above else 0.0, 0.1), "provenance": PROVENANCE,
+            "title": "", "note": "look again" if n % 97 == 0 else "", "created": START + n, "finished": START + n, "error": None, "job": None,
+            "parent": None, "superseded_by": None, "recomputes": None, "verified": None,
+        }  # fmt: skip
+        yield Made(record, draw.sample(TAGS, 2) if draw.random() < 0.02 else [])
+
+
+def fill(url: str, count: int) -> None:
+    """Migrates an empty database and stores `count` explanations with their tags and their rows in the list."""
+    upgrade(url)
+    database = Database(url)
+    try:
+        made = records(count)
+        while batch := list(itertools.islice(made, BATCH)):
+            database.write(lambda c, b=batch: _store(c, b))  # type: ignore[misc]
+        database.write(lambda c: listing.count(c, WORKSPACE, listing.SHOWN_COUNT, count))
+        with database.engine.connect() as conn:
+            conn.exec_driver_sql("ANALYZE")
+            conn.commit()
+    finally:
+        database.close()
+
+
+def _store(conn: Any, batch: list[Made]) -> None:
+    conn.execute(insert(explanation), [m.record for m in batch])
+    tags = [{"explanation": m.record["id"], "tag": t, "workspace": WORKSPACE} for m in batch for t in m.tags]
+    if tags:
+        conn.execute(insert(tag), tags)
+    conn.execute(insert(listed), [listing.row(m.record, m.tags, m.record["model"]) for m in batch])
+    assert conn.execute(event.select().limit(1)).first() is None, "the database was not empty"
