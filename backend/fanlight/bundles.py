@@ -1,9 +1,12 @@
-"""Where installed bundles are: beside the environment's packages, so that they outlive every data folder."""
+"""Where bundles are: those that ship with the package, and those installed beside the environment's packages, so that they outlive every
+data folder."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+
+import fanlight_models
 
 DEFAULT = "efficientnet-lite0"
 """The bundle that `make run` installs."""
@@ -12,6 +15,12 @@ DEFAULT = "efficientnet-lite0"
 def folder() -> Path:
     """Folder of the bundles that `fanlight models install` wrote into this environment."""
     return Path(sys.prefix) / "share" / "fanlight" / "models"
+
+
+def shipped() -> list[Path]:
+    """The bundles that were trained by the recipes of this package, by name."""
+    place = Path(fanlight_models.__file__).parent / "bundles"
+    return sorted(p.parent for p in place.glob("*/bundle.toml"))
 
 
 def installed() -> list[Path]:

@@ -16,7 +16,14 @@ def _efficientnet_lite0(**config: Any) -> nn.Module:
     return EfficientNetLite0(**config)
 
 
+def _plain_cnn(**config: Any) -> nn.Module:
+    from fanlight_models.plain_cnn import PlainCNN
+
+    return PlainCNN(**config)
+
+
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "efficientnet-lite0": _efficientnet_lite0,
+    "plain-cnn": _plain_cnn,
 }
 """The architectures that a bundle may name; nothing else is ever built from a bundle."""

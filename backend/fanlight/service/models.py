@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
+FIELD_GUIDE = "field-guide"  # its bundles' names begin so
+
+
 class Models:
     """The registered models. `ready` is set when each was loaded once, or refused with a sentence."""
 
@@ -63,9 +66,12 @@ class Models:
         self.ready.set()
 
     async def _installed(self) -> list[Path]:
-        """Bundles of the environment; without the default one it is converted into the data folder first, in a process of its own."""
-        if not self._context.settings.default_model:
-            return []
+        """Bundles of the environment and of the package; without the default one it is converted into the data folder first, in a process of
+        its own."""
+        settings = self._context.settings
+        world = [p for p in bundles.shipped() if p.name.startswith(FIELD_GUIDE)] if settings.field_guide else []
+        if not settings.default_model:
+            return world
         found = bundles.installed()
         own = self._context.settings.data_dir / "models"
         if not any(p.name == bundles.DEFAULT for p in found) and not (own / bundles.DEFAULT / "bundle.toml").exists():
@@ -83,7 +89,7 @@ class Models:
             if process.returncode:
                 last = said.decode(errors="replace").strip().splitlines()[-1:]
                 self.problems[bundles.DEFAULT] = f"It could not be converted: {' '.join(last)}"
-        return [*found, *(p.parent for p in sorted(own.glob("*/bundle.toml")))]
+        return [*found, *(p.parent for p in sorted(own.glob("*/bundle.toml"))), *world]
 
     def _save(self, conn: Any) -> None:
         from fanlight.service.context import WORKSPACE
