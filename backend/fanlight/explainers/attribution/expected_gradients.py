@@ -100,6 +100,9 @@ def _explain(
         single = ((item.x - reference) * grads).double()
         total += single.sum(0)
         sums += single.sum((1, 2, 3)).tolist()
+        yield base.Step(
+            lo + (hi - lo) * start / params.samples, f"{start} baselines"
+        )  # a gradient is a step of its own
         with torch.inference_mode():
             out = model.logits(evaluate.padded(reference, rows))[: stop - start].float().cpu()
         answers.append(item.target.value(out).double())
