@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from sqlalchemy import select
 
 from fanlight import wire
@@ -196,13 +196,6 @@ def overlay(id: str, context: Services, who: Who, size: Annotated[int, Query(ge=
 @router.get("/explanations/{id}/preview.png", response_class=Response, responses=PNG)
 def preview(id: str, context: Services, who: Who) -> Response:
     return _png(pictures.social(context, who, id))
-
-
-@router.get("/explanations/{id}/export.html", response_class=HTMLResponse)
-def export(id: str, context: Services, who: Who) -> HTMLResponse:
-    """One self-contained file: pictures inside, no server needed."""
-    page = pictures.export(context, who, [id])
-    return HTMLResponse(page, headers={"Content-Disposition": f'attachment; filename="fanlight-{id}.html"'})
 
 
 @router.get("/jobs")

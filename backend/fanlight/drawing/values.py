@@ -1,0 +1,80 @@
+"""The numbers of a map as a long table, one row per pixel of the model's input, for CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fanlight.artifact import Artifact
+from fanlight.drawing.scene import PICTURES
+from fanlight.errors import Conflict, InvalidField
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def columns(artifact: Artifact) -> dict[str, Array]:
+    """`row`, `column` int32 from the upper left; of regions `region` int32; `value (unit)` float32 as it is stored.
+
+    Raises:
+        InvalidField: a kind that has no value per pixel.
+    """
+    if artifact.kind not in PICTURES:
+        raise InvalidField(
+            f"A result of kind “{artifact.kind}” has no value per pixel.",
+            code="no_map",
+            given=artifact.kind,
+            allowed=PICTURES,
+        )
+    unit = str(artifact.meta["unit"])
+    name = f"value ({unit})" if unit else "value"
+    value = artifact.arrays["value"]
+    if artifact.kind == "region-scores":
+        label = artifact.arrays["label"]
+        row, column = _places(label)
+        region: Array = label.ravel().astype(np.int32)
+        return {"row": row, "column": column, "region": region, name: value.astype(np.float32)[region]}
+    row, column = _places(value)
+    return {"row": row, "column": column, name: value.ravel().astype(np.float32)}
+
+
+def to_csv(artifact: Artifact) -> str:
+    """Every value in the fewest digits that give the same float32 back."""
+    given = columns(artifact)
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(given)
+    writer.writerows(zip(*(c.astype(str) for c in given.values()), strict=True))
+    return out.getvalue()
+
+
+def to_parquet(artifact: Artifact, about: Mapping[str, str]) -> bytes:
+    """The same columns with their types; `about` becomes the file's key-value metadata.
+
+    Raises:
+        Conflict: pyarrow is not installed.
+    """
+    given = columns(artifact)
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as e:
+        raise Conflict(
+            "This server cannot write Parquet: the package pyarrow is not installed.",
+            code="not_installed",
+            given="pyarrow",
+            hint="pip install 'fanlight[parquet]', or export CSV: it holds the same columns.",
+        ) from e
+    table = pyarrow.table(given).replace_schema_metadata(dict(about))
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd")
+    blob: bytes = sink.getvalue().to_pybytes()
+    return blob
+
+
+def _places(grid: Array) -> tuple[Array, Array]:
+    row, column = np.indices(grid.shape, np.int32)
+    return row.ravel(), column.ravel()
