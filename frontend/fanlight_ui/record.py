@@ -14,7 +14,7 @@ from fanlight import wire
 from fanlight_ui import panels, views
 from fanlight_ui.provenance import know
 from fanlight_ui.session import href
-from fanlight_ui.views import base, numbers, prediction, trust
+from fanlight_ui.views import base, numbers, prediction, trust, world
 
 SIZE = 768
 
@@ -125,7 +125,10 @@ def body(known: Known) -> list[Component]:
                 html.Div(maps(known), className="column"),
                 html.Div(
                     [
-                        html.Section(trust_parts(record), id="ex-trust", className="card pad trust-part"),
+                        html.Section(
+                            [html.Div(trust_parts(record), id="ex-trust"), world.of(record, known.info)],
+                            className="card pad trust-part",
+                        ),
                         know(record, known.info, title(record)),
                     ],
                     className="column",

@@ -14,7 +14,7 @@ from fanlight import wire
 from fanlight_ui import controls, forecast, panels
 from fanlight_ui.choice import MOST, Choice
 from fanlight_ui.session import src
-from fanlight_ui.views import base, prediction
+from fanlight_ui.views import base, prediction, world
 
 STRIP = 24
 """Samples that are fetched at a time."""
@@ -216,8 +216,13 @@ def forms(infos: Sequence[wire.ExplainerInfo], values: Mapping[str, Mapping[str,
         html.Details(
             [
                 html.Summary(
-                    [i.title, html.Span(f"{i.summary} {forecast.words(i.cost).capitalize()}.", className="quiet")]
+                    [
+                        i.title,
+                        html.Span(f"{i.summary} {forecast.words(i.cost).capitalize()}.", className="quiet"),
+                        html.Span(world.brief(i.world), className="quiet") if i.world else None,
+                    ]
                 ),
+                world.score(i.world),
                 controls.form(i.params, i.name, values.get(i.name)),
                 reading(i),
             ],

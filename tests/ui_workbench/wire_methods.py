@@ -30,7 +30,22 @@ class OcclusionParams(BaseModel):
     strength: float = Field(1.0, gt=0, le=1, description="How far the square is hidden, a fraction.")
 
 
-def _info(name: str, title: str, params: type[BaseModel], cost: int, kinds: list[str]) -> wire.ExplainerInfo:
+SCORE = wire.WorldScore(
+    state="measured",
+    world="field-guide",
+    sentence="On the field guide, where the truth is known, this method ranks the bird's parts with correlation 0.83 to the truth (0.71 to 0.90); "
+    "random 0.00, best possible 0.97.",
+    detail="Mean of 16 scenes with its 95 % interval, at the method's default parameters. It judges the method, not one map.",
+    headline=wire.Measurement(value=0.83, lo=0.71, hi=0.9, floor=0.0, ceiling=0.97, unit="rank correlation"),
+    model="Field guide",
+    model_digest="f1" * 32,
+    scenes=16,
+)
+
+
+def _info(
+    name: str, title: str, params: type[BaseModel], cost: int, kinds: list[str], world: wire.WorldScore | None = None
+) -> wire.ExplainerInfo:
     return wire.ExplainerInfo(
         name=name,
         title=title,
@@ -46,11 +61,12 @@ def _info(name: str, title: str, params: type[BaseModel], cost: int, kinds: list
         cost=cost,
         paper=wire.Citation(citation="Somebody, 2020", link="https://doi.org/10.0/0", bibtex="@misc{somebody2020}"),
         docs="",
+        world=world,
     )
 
 
 INFOS = [
-    _info("saliency", "Saliency", SaliencyParams, 2, ["image-map"]),
+    _info("saliency", "Saliency", SaliencyParams, 2, ["image-map"], SCORE),
     _info("occlusion", "Occlusion", OcclusionParams, 514, ["image-map"]),
     _info("patches", "KernelSHAP", OcclusionParams, 1000, ["region-scores"]),
     _info("broken", "Broken", SaliencyParams, 2, ["image-map"]),

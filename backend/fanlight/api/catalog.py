@@ -10,6 +10,7 @@ from sqlalchemy import select
 from fanlight import wire
 from fanlight.api.access import Services, Who
 from fanlight.explainers.registry import registry
+from fanlight.quality import world
 from fanlight.service import datasets
 from fanlight.service.keys import NUMERICS
 from fanlight.store.tables import counter
@@ -47,6 +48,7 @@ def explainers(context: Services, _: Who) -> list[wire.ExplainerInfo]:
             cost=e.cost(e.Params(), (224, 224)),
             paper=wire.Citation(**e.paper._asdict()),
             docs=f"docs/methods/{e.name}.md",
+            world=world.score(e.name, e.version, world.shipped()),
         )
         for e in registry(context.explainers).values()
     ]

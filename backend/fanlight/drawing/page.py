@@ -47,7 +47,8 @@ def share_page(
 
     Args:
         snapshot: {"explanations": [...], "view": {...}, "created": s, "expires": s, "title": ""}. An explanation is a
-            `wire.Explanation` as JSON with "reading", "misleads", "method_title", "paper" (text, or {citation, link}).
+            `wire.Explanation` as JSON with "reading", "misleads", "method_title", "paper" (text, or {citation, link}), "world" (a
+            `wire.WorldScore` as JSON).
         maps: of each explanation the artifact over the picture, or None where it is gone: the page then says so.
         base: scheme and host that others see, for the preview's address, for example https://fanlight.example.org.
         token_path: path of this page with any prefix; its pictures are at `{token_path}/{n}/{name}`, n from 0 and

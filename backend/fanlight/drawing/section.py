@@ -14,6 +14,7 @@ from fanlight.drawing.curves import ASPECT
 from fanlight.drawing.number import MINUS, day, digits, output, percent
 from fanlight.drawing.places import short
 from fanlight.drawing.scene import Style
+from fanlight.drawing.world import Bar, bar
 
 SHOWN = 5
 
@@ -49,6 +50,8 @@ class Section:
     answers: list[Answer]
     badge: trust.Badge
     measures: str
+    world: wire.WorldScore | None
+    bar: Bar | None
     edited: str
     reading: str
     misleads: str
@@ -82,6 +85,7 @@ def section(
     sentence = renderer(drawn.kind).sentence(drawn, target=record.target_name) if drawn else record.summary
     name = short(record.target_name)
     paper, link = _paper(snapshot.get("paper"))
+    world = wire.WorldScore.model_validate(snapshot["world"]) if snapshot.get("world") else None
     return Section(
         question=f"Why “{name}”?" if name else "Why?",
         answer=_answer(record),
@@ -105,6 +109,8 @@ def section(
         ],
         badge=trust.badge(record.trust),
         measures=_measures(record.trust),
+        world=world,
+        bar=bar(world.headline) if world and world.headline else None,
         edited=_edited(record.edits),
         reading=str(snapshot.get("reading") or ""),
         misleads=str(snapshot.get("misleads") or ""),

@@ -15,6 +15,7 @@ from fanlight.drawing.places import short
 from fanlight.drawing.scene import Style
 from fanlight.errors import Conflict, Unavailable, unknown
 from fanlight.explainers.registry import registry
+from fanlight.quality import world
 from fanlight.service.context import Context, Visitor
 from fanlight.service.records import explanation_wire
 from fanlight.store import ledger
@@ -86,6 +87,9 @@ def frozen(context: Context, conn: Connection, row: Row[Any]) -> dict[str, Any]:
     source = conn.execute(
         select(input_.c.blob).where(input_.c.workspace == row.workspace, input_.c.id == row.input)
     ).scalar()
+    scored = world.score(record.explainer, record.provenance.explainer_version, world.shipped())
+    if scored is not None:
+        words["world"] = scored.model_dump(mode="json")
     maps = [a for a in row.artifacts if a["kind"] == "image-map"] or row.artifacts
     curves = (row.trust or {}).get("curves")
     blobs = {

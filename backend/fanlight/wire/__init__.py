@@ -21,8 +21,10 @@ from fanlight.wire.catalog import (
     Dataset as Dataset,
     ExplainerInfo as ExplainerInfo,
     Input as Input,
+    Measurement as Measurement,
     Model as Model,
     Sample as Sample,
+    WorldScore as WorldScore,
 )
 from fanlight.wire.changes import (
     Edits as Edits,

@@ -78,6 +78,43 @@ class Citation(Wire):
     bibtex: str
 
 
+class Measurement(Wire):
+    """A mean over scenes with its 95 % interval, and what random maps (`floor`) and the truth's own map (`ceiling`) get on the same scenes."""
+
+    value: float
+    lo: float
+    hi: float
+    floor: float
+    ceiling: float
+    unit: str
+
+    def place(self, value: float) -> float:
+        """Where a value of this measure lies between floor (0) and ceiling (1), no further than either; 0 where they are equal."""
+        span = self.ceiling - self.floor
+        return min(max((value - self.floor) / span, 0.0), 1.0) if span else 0.0
+
+
+class WorldScore(Wire):
+    """What a method scores in a world where the truth is known, measured beforehand; see docs/trust.md.
+
+    `outdated`: another version of the method was measured, so that there is no score. `unavailable`: the method does not fit the world's
+    model. `sentence` says each of them in words.
+    """
+
+    state: Literal["measured", "outdated", "unavailable"]
+    world: str
+    sentence: str
+    detail: str = ""
+    """On how many scenes, with which parameters."""
+    headline: Measurement | None = None
+    """The measure that `sentence` tells."""
+    measures: dict[str, Measurement] = {}
+    model: str
+    model_digest: str
+    scenes: int | None = None
+    date: str | None = None
+
+
 class ExplainerInfo(Wire):
     """A method: what it accepts, its parameters as JSON Schema, what it returns."""
 
@@ -96,3 +133,5 @@ class ExplainerInfo(Wire):
     """Forward passes at default parameters on a 224 px model."""
     paper: Citation
     docs: str
+    world: WorldScore | None = None
+    """None for a method that was never measured in a world, as those of third parties."""

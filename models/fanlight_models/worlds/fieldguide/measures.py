@@ -20,6 +20,7 @@ from fanlight_models.worlds.fieldguide.truth import PartTruth, Predict, outputs,
 Floats = NDArray[np.float64]
 Explain = Callable[[NDArray[np.uint8]], NDArray[np.floating]]
 """A picture (size, size, 3) -> its map (height, width), for the target that the caller has in mind."""
+CHANCE = 20  # random maps a scene that the floor is the mean of; deletion and preservation, which redraw, are asked of the first
 MATTERS = 0.10  # a part matters if its effect is at least this share of the largest
 
 
@@ -154,7 +155,8 @@ def judge(
     size: int = SIZE,
     seed: int = 0,
 ) -> dict[str, Measured]:
-    """All of `MEASURES` for one method on some scenes: about fifty redraws a scene. Floor: random maps of the same resolution.
+    """All of `MEASURES` for one method on some scenes: about fifty redraws a scene. Floor: random maps of the same resolution, without
+    negative values where the method's has none: such a map puts more on large parts, whatever the model does.
     Ceiling: the oracle's map at that resolution, so that a coarse map is not blamed for being coarse."""
     chance = np.random.default_rng(seed)
     rows: list[list[list[float]]] = []
@@ -163,8 +165,11 @@ def judge(
         drawing, truth = plate.draw(), part_truth(scene, predict, target, size=size)
         given = np.asarray(explain(drawing.image), np.float64)
         shape = (given.shape[0], given.shape[1])
-        maps = (given, chance.standard_normal(shape), oracle(drawing, truth, shape))
-        rows.append([_all(m, scene, drawing, truth, predict, plate) for m in maps])
+        noise = chance.standard_normal((CHANCE, *shape))
+        random = np.abs(noise) if given.min() >= 0 else noise
+        maps = (given, random[0], oracle(drawing, truth, shape))
+        rows.append([_on(m, drawing, truth) + _redrawn(m, scene, drawing, truth, predict, plate) for m in maps])
+        rows[-1][1][:4] = np.mean([_on(m, drawing, truth) for m in random], 0).tolist()
     table = np.array(rows).reshape(len(rows), 3, len(MEASURES))
     out = {}
     for i, name in enumerate(MEASURES):
@@ -174,14 +179,18 @@ def judge(
     return out
 
 
-def _all(
-    values: Floats, scene: Scene, drawing: Drawing, truth: PartTruth, predict: Predict, plate: Plate
-) -> list[float]:
-    gone, kept = removal(scene, predict, truth, part_scores(values, drawing), plate=plate)
+def _on(values: Floats, drawing: Drawing, truth: PartTruth) -> list[float]:
+    """The measures that look at the map alone, in the order of `MEASURES`."""
     return [
         part_ranking(values, drawing, truth), inside_bird(values, drawing), inside_what_matters(values, drawing, truth),
-        on_background(values, drawing), gone, kept,
+        on_background(values, drawing),
     ]  # fmt: skip
+
+
+def _redrawn(
+    values: Floats, scene: Scene, drawing: Drawing, truth: PartTruth, predict: Predict, plate: Plate
+) -> list[float]:
+    return list(removal(scene, predict, truth, part_scores(values, drawing), plate=plate))
 
 
 def concept_accuracy(
