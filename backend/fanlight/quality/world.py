@@ -59,7 +59,7 @@ def score(name: str, version: str, record: Record | None) -> wire.WorldScore | N
         return None
     about = {"world": record.world, "model": record.model, "model_digest": record.model_digest}
     if name in record.unavailable:
-        said = f"Not measured on the field guide. {record.unavailable[name]}"
+        said = f"Not measured on the field guide, whose own network it does not fit. {record.unavailable[name]}"
         return wire.WorldScore(state="unavailable", sentence=said, **about)
     entry = record.explainers.get(name)
     if entry is None:
