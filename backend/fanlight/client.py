@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import httpx
 from pydantic import TypeAdapter
@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from fanlight import wire
 from fanlight.artifact import Artifact
 from fanlight.errors import FanlightError
+from fanlight.notebook import Record
 
 T = TypeVar("T")
 
@@ -199,7 +200,15 @@ class Client:
             ) from e
         if response.is_error:
             raise failure(response)
-        return call.read(response)
+        return cast(T, self._shown(call.read(response)))
+
+    def _shown(self, answer: Any) -> Any:
+        """Explanations draw themselves in a notebook; whatever else was answered is as it is."""
+        if isinstance(answer, wire.Explanation):
+            return Record.of(answer, lambda path: self.send(Call("GET", path, lambda r: r.content)))
+        if isinstance(answer, wire.Page) and answer.items and isinstance(answer.items[0], wire.Explanation):
+            return answer.model_copy(update={"items": [self._shown(e) for e in answer.items]})
+        return answer
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         """Each verb of `calls` is a method: `client.models()`, `client.share([id])`, ..."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,14 @@ def _prefix(value: str) -> str:
     """A path prefix has a leading slash and no trailing one; the root is empty."""
     value = value.strip().strip("/")
     return f"/{value}" if value else ""
+
+
+def _origins(value: str) -> str:
+    """Origins only, each a scheme and a host: what goes into a policy must not end it or widen it."""
+    for origin in Settings.listed(value):
+        if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?", origin):
+            raise ValueError(f"“{origin}” is not an origin such as https://wiki.example.org")
+    return value
 
 
 class Settings(BaseSettings):
@@ -63,10 +72,13 @@ class Settings(BaseSettings):
     default_model: bool = Field(
         True, description="Register the model that comes with the installation, EfficientNet-Lite0."
     )
-    models: str = Field("", description="Comma-separated models to register: bundle folders, Python files, or models of libraries.")
+    models: str = Field(
+        "", description="Comma-separated models to register: bundle folders, Python files, or models of libraries."
+    )
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
     field_guide: bool = Field(
-        True, description="Offer the field guide: 192 drawn birds, made once per data folder, after the worked examples."
+        True,
+        description="Offer the field guide: 192 drawn birds, made once per data folder, after the worked examples.",
     )
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
     trust: Literal["auto", "request"] = Field(
@@ -82,6 +94,10 @@ class Settings(BaseSettings):
         120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced."
     )
     share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
+    embed_parents: Annotated[str, AfterValidator(_origins)] = Field(
+        "",
+        description="Comma-separated origins whose pages may show share pages with ?embed=1 in a frame, for example https://wiki.example.org.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Log level.")
 
     @property

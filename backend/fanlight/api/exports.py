@@ -22,7 +22,7 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 @router.get("/explanations/{id}/export.{form}", response_class=Response, responses=FILES)
 def export(id: str, form: exports.Form, context: Services, who: Who, request: Request) -> Response:
-    """A file of the explanation: reports (html, pdf), the figure (svg, png), the numbers (csv, parquet, safetensors), the citation (bib), the record (json)."""
+    """A file: report (html, pdf), figure (svg, png), numbers (csv, parquet, safetensors), citation (bib), record (json)."""
     try:
         blob = exports.export(context, who, id, form)
     except FanlightError as error:

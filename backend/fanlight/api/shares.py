@@ -53,13 +53,19 @@ def revoke(id: str, context: Services, who: Who) -> wire.Share:
 
 
 @public.get("/s/{token}", response_class=HTMLResponse)
-def opened(token: str, context: Services) -> HTMLResponse:
+def opened(
+    token: str,
+    context: Services,
+    embed: Annotated[str, Query(description="1: may be shown in a frame by the pages of FANLIGHT_EMBED_PARENTS")] = "",
+) -> HTMLResponse:
     """The page of a share; one and the same 404 for a token that is unknown, expired or revoked."""
     row = shares.opened(context, token, view=True)
     if row is None:
         return _gone()
     path = f"{context.settings.root_path}/s/{token}"
-    return HTMLResponse(pictures.shared(context, row.snapshot, base=_base(context), path=path), headers=HEADERS)
+    return HTMLResponse(
+        pictures.shared(context, row.snapshot, base=_base(context), path=path), headers=_framed(context, embed)
+    )
 
 
 @public.get("/s/{token}/preview.png", response_class=Response)
@@ -76,6 +82,14 @@ def picture(token: str, n: str, name: str, context: Services) -> Response:
 def nothing() -> HTMLResponse:
     """What has not the form of a share's address says no more than one that is gone."""
     return _gone()
+
+
+def _framed(context: Context, embed: str) -> dict[str, str]:
+    """Nobody may frame the page but, where the address asks for it, the pages that the settings name."""
+    parents = context.settings.listed(context.settings.embed_parents)
+    if embed != "1" or not parents:
+        return HEADERS
+    return {**HEADERS, "Content-Security-Policy": f"{page.IN_FILE}; frame-ancestors {' '.join(parents)}"}
 
 
 def _modest(view: dict[str, Any]) -> None:

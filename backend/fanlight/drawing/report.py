@@ -38,7 +38,8 @@ def pdf(section: Section, pictures: Mapping[str, bytes], *, created: float) -> b
     def drawn(blob: bytes, width: float, ratio: float) -> Any:
         return Image(io.BytesIO(blob), width, width * ratio)
 
-    side, wide = 84 * mm, 172 * mm
+    wide = 172 * mm - 12  # a frame keeps 6 points free at either side
+    side = wide / 2 - 2 * mm
     pair = Table(
         [
             [
