@@ -334,7 +334,9 @@ def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequ
         className="card subject-card",
         **{"data-upload": "1", "data-into": "wb-input", "data-preview": "wb-picture"},
     )
-    slots = [slot(i, found[i] if i < len(found) else None) for i in range(MOST)]
+    # Its heading is where the keyboard goes after Explain (assets/workbench.js).
+    heading = html.H2("Results", id="wb-results", className="sr", tabIndex="-1")
+    slots = [heading, *(slot(i, found[i] if i < len(found) else None) for i in range(MOST))]
     tools = html.Div(
         [
             dmc.Switch(id="wb-shared", label="one scale per unit", checked=True, size="sm"),

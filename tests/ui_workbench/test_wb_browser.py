@@ -129,6 +129,41 @@ def test_a_sample_is_chosen_by_keyboard_and_the_form_goes_into_the_address(page:
     assert page.get_by_label("Smoothing samples").input_value() == "12"
 
 
+def test_after_explain_the_results_are_in_view_and_the_keyboard_goes_on_from_them(browser: Any, live: Live) -> None:
+    for shown in opened(browser, live, width=1366, height=500):
+        for keyboard in (True, False):
+            shown.goto(f"/explain?input={live.wire.sample}&explainers=saliency")
+            shown.wait_for_selector("#wb-go:enabled")
+            shown.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+            if keyboard:
+                shown.locator("#wb-go").press("Enter")
+            else:
+                shown.locator("#wb-go").click()
+            painted(shown)
+            until(shown, "(r => r.top >= 0 && r.top < 100)(document.querySelector('.slots').getBoundingClientRect())")
+            assert shown.evaluate("document.activeElement.id") == ("wb-results" if keyboard else "wb-go")
+
+
+def test_what_has_the_keyboard_is_not_covered_by_the_bar_of_the_button(browser: Any, live: Live) -> None:
+    covered = """() => {
+      const at = document.activeElement, bar = document.querySelector('.go');
+      const shape = at.matches('[type=checkbox]') ? at.parentElement.querySelector('label') ?? at : at;
+      return !bar.contains(at) && shape.getBoundingClientRect().bottom > bar.getBoundingClientRect().top;
+    }"""
+    for shown in opened(browser, live, width=1366, height=420):
+        shown.goto("/explain")
+        shown.wait_for_selector("#wb-go")
+        shown.locator("#wb-model").focus()
+        for _ in range(60):
+            shown.keyboard.press("Tab")
+            if shown.evaluate("document.activeElement.id") == "wb-seed":
+                break
+            assert not shown.evaluate(covered), shown.evaluate("document.activeElement.outerHTML")
+        else:
+            raise AssertionError("the last field was not reached")
+        assert not shown.evaluate(covered)
+
+
 def test_a_file_that_is_no_picture_is_refused_in_a_sentence(page: Any) -> None:
     page.goto("/explain")
     page.wait_for_selector("#wb-go")

@@ -9,12 +9,14 @@
 
   const answered = Array(MOST).fill(null); // ids of explanations whose panel is still to be drawn
   let choice = null; // what the address says
+  let byKeyboard = false;
   let framed = () => {}, frames = Promise.resolve();
 
   // The question goes out with the click, before anything is drawn. What the page's server draws of the answer follows the map; a
   // refusal is left to it altogether, because it has the words.
   document.addEventListener("click", (e) => {
     if (!e.target.closest?.("#wb-go:enabled") || !choice?.input) return;
+    byKeyboard = e.detail === 0; // a click without a pointer
     frames = new Promise((done) => { framed = done; });
     choice = { ...choice, results: [] }; // those were of the question before
     for (let slot = 0; slot < MOST; slot++) {
@@ -47,6 +49,16 @@
       return;
     }
     dash_clientside.set_props({ type: "run", slot }, { data: { ...run, id: answer?.id ?? null } });
+  }
+
+  // Whoever asks sees what comes: the Explain button may stand far below the results. The keyboard goes on from their heading.
+  function toResults() {
+    const results = document.getElementById("wb-results");
+    if (!results) return;
+    if (byKeyboard) results.focus({ preventScroll: true });
+    const column = results.parentElement, at = column.getBoundingClientRect();
+    if (at.top >= 0 && at.top + Math.min(at.height, 240) <= innerHeight) return;
+    column.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth" });
   }
 
   // Puts values into the address in place of the old ones, which does not load the page again; empty ones are left out.
@@ -128,7 +140,7 @@
           hidden.push(!name);
           frames.push(name ? node("P", { className: "asking", children: `Asking for ${titles[name] ?? name} …` }) : null);
         }
-        if (matchMedia("(max-width: 760px)").matches) setTimeout(() => document.getElementById("wb-stage").scrollIntoView(), 50);
+        setTimeout(toResults, 50); // once the frames have their size
         return [hidden, frames, kept.map((k) => (k ? null : none())), "stage asked"];
       },
 
