@@ -25,7 +25,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from starlette.routing import Match
 
 from fanlight import __version__
-from fanlight.api import artifacts, catalog, events, explanations, exports, health, inputs, shapes, shares
+from fanlight.api import artifacts, catalog, comparisons, events, explanations, exports, health, inputs, shapes, shares
 from fanlight.api.gate import LOCAL, Door, Gate
 from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
@@ -95,7 +95,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     app.state.context = context
     shapes.install(app)
     api = APIRouter(prefix="/api/v1")
-    for part in (catalog, inputs, explanations, exports, artifacts, shares, events):
+    for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, events):
         api.include_router(part.router)
     app.include_router(api)
     app.include_router(health.router)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +76,16 @@ class calls:
     )
     describe = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}", _as(dict[str, Any])))
     table = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}/table.csv", lambda r: r.text))
+
+    @staticmethod
+    def compare(ids: Sequence[str]) -> Call[wire.Comparison]:
+        """Agreement of two to four finished explanations."""
+        return Call("GET", "/comparisons", _as(wire.Comparison), params={"ids": ",".join(ids)})
+
+    @staticmethod
+    def difference(a: str, b: str) -> Call[dict[str, Any]]:
+        """What the map of `a` minus `b` says."""
+        return Call("GET", f"/comparisons/{a}/{b}", _as(dict[str, Any]))
 
     @staticmethod
     def samples(
@@ -162,6 +172,9 @@ def _headers(token: str | None, headers: Mapping[str, str] | None) -> dict[str, 
     return {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
 
 
+                f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint="Start one: fanlight serve"
+
+
 class Client:
     """A server as a Python object.
 
@@ -196,7 +209,7 @@ class Client:
             response = self._http.request(call.method, call.path, params=call.params, json=call.json, files=call.files)
         except httpx.TransportError as e:
             raise FanlightError(
-                f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint="Start one: fanlight serve"
+                f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint=NOWHERE
             ) from e
         if response.is_error:
             raise failure(response)

@@ -32,6 +32,7 @@ from fanlight.wire.changes import (
     LivePanel as LivePanel,
     LiveRequest as LiveRequest,
 )
+from fanlight.wire.comparisons import Comparison as Comparison
 from fanlight.wire.explanations import (
     MEASURES as MEASURES,
     Accepted as Accepted,
