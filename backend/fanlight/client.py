@@ -172,7 +172,7 @@ def _headers(token: str | None, headers: Mapping[str, str] | None) -> dict[str, 
     return {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
 
 
-                f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint="Start one: fanlight serve"
+NOWHERE = "Start one: fanlight serve. Where it is elsewhere, FANLIGHT_URL or --url names its address."
 
 
 class Client:
