@@ -22,12 +22,16 @@ def hide(record: wire.Explanation) -> Component | None:
     if shown is None:
         return None
     ids = [f"ex-hide-{c}" for c in CORNERS]
+    ends = [round(v) for v in shown]  # as the server rounds them
     fields = [
         dmc.NumberInput(
             id=id,
             label=f"{corner.capitalize()}",
-            min=int(shown[i % 2]),
-            max=round(shown[2 + i % 2]),
+            description=f"{ends[i % 2]} to {ends[2 + i % 2]} px",
+            placeholder=f"{ends[i]} px",
+            min=ends[i % 2],
+            max=ends[2 + i % 2],
+            startValue=ends[i],
             step=1,
             allowDecimal=False,
             size="sm",
@@ -50,6 +54,11 @@ def hide(record: wire.Explanation) -> Component | None:
         html.P(
             "Draw a rectangle on the picture, or type its corners. The model is asked again with that part turned grey; "
             "the new answer is a record of its own, beside this one."
+        ),
+        html.P(
+            f"Corners are counted in pixels of the whole picture. The model sees columns {ends[0]} to {ends[2]} "
+            f"and rows {ends[1]} to {ends[3]} of it, which is what is shown here.",
+            className="quiet",
         ),
         html.Div(fields, className="corners"),
         html.Div(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import httpx
 from dash import dcc, html, set_props
 from dash.development.base_component import Component
 
+from fanlight import wire
 from fanlight.errors import FanlightError
 from fanlight_ui import session
 
@@ -31,15 +33,39 @@ def as_fanlight(error: Exception) -> FanlightError:
     )
 
 
+OF_THE_API = re.compile(r"/api/|\b(GET|POST|PUT|PATCH|DELETE) /")
+INSTEAD = {
+    "unknown_model": "The page Models shows those that there are.",
+    "unknown_explainer": "The workbench shows the methods that there are.",
+    "unknown_input": "Choose a file, or take a sample.",
+    "unknown_target": "Choose one from the list of classes.",
+    "invalid_params": "The form of the method says which values it takes.",
+    "not_editable": "Hide a part of the picture or ask for another class: that makes a new explanation.",
+    "invalid_edit": "Draw the rectangle on the picture, or choose corners within the ranges beside the fields.",
+}
+"""What a person can do on a page, by the code of an error, where its hint is for programs."""
+
+
+def said(error: FanlightError | wire.ErrorBody) -> tuple[str, str]:
+    """The sentence of an error and what to do, for a person: without the number of an edit, without calls of the API."""
+    message = re.sub(r"^Edit \d+: (.)", lambda m: m[1].upper(), error.message)
+    hints = re.split(r"(?<=[.!?])\s+", error.hint or "")
+    kept = [h for h in hints if h and not OF_THE_API.search(h)]
+    if len(kept) < len(hints):
+        kept.append(INSTEAD.get(error.code, ""))
+    return message, " ".join(kept).strip()
+
+
 def notice(error: Exception | Any, *, title: str = "That did not work") -> Component:
     """An alert in the page. `error`: an exception, or a `wire.ErrorBody`."""
     shown = as_fanlight(error) if isinstance(error, Exception) else error
-    allowed = shown.allowed
-    lines: list[Component] = [html.Strong(title), html.P(shown.message)]
-    if isinstance(allowed, list) and allowed:
-        lines.append(html.P(["Allowed: ", ", ".join(str(a) for a in allowed), "."]))
-    if shown.hint:
-        lines.append(html.P(shown.hint))
+    message, hint = said(shown)
+    lines: list[Component] = [html.Strong(title), html.P(message)]
+    # Names can be chosen from; the corners of a box say nothing without their axes.
+    if isinstance(shown.allowed, list) and any(isinstance(a, str) for a in shown.allowed):
+        lines.append(html.P(["Allowed: ", ", ".join(str(a) for a in shown.allowed), "."]))
+    if hint:
+        lines.append(html.P(hint))
     return html.Div(lines, className="notice", role="alert", **{"data-code": shown.code})
 
 
@@ -59,7 +85,7 @@ def toast(message: str, *, kind: str = "info", title: str | None = None) -> None
 def report(error: Exception) -> None:
     """What Dash calls with an error that a callback let out."""
     shown = as_fanlight(error)
-    toast(" ".join(filter(None, [shown.message, shown.hint])), kind="bad", title="That did not work")
+    toast(" ".join(filter(None, said(shown))), kind="bad", title="That did not work")
 
 
 def page(layout: Callable[..., Awaitable[Component]]) -> Callable[..., Awaitable[Component]]:

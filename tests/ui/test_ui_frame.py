@@ -17,7 +17,7 @@ import pytest
 from dash.development.base_component import Component
 from ui_support import build
 
-from fanlight.errors import NotFound
+from fanlight.errors import InvalidField, NotFound, unknown
 from fanlight_ui import errors, session, theme
 from fanlight_ui.compression import Compression
 
@@ -136,6 +136,19 @@ def test_links_get_the_prefix_once() -> None:
 def test_an_error_of_the_server_is_shown_as_its_sentence() -> None:
     shown = words(errors.notice(NotFound("There is no model “x”.", allowed=["a", "b"], hint="Look under Models.")))
     assert "There is no model “x”." in shown and "a, b" in shown and "Look under Models." in shown
+
+
+def test_a_page_says_what_a_person_can_do_and_nothing_of_the_api() -> None:
+    hint = "And 3 more. GET /api/v1/models lists them."
+    shown = words(errors.notice(unknown("model", "x", ["net"], hint=hint)))
+    assert "/api/" not in shown and "And 3 more. The page Models" in shown
+    bare = "Edit 1: the region must lie inside the picture and must not be empty."
+    shown = words(errors.notice(InvalidField(bare, code="invalid_edit", allowed=[0, 0, 8, 8])))
+    assert "Edit 1" not in shown and "The region must lie inside" in shown and "Draw the rectangle" in shown
+    assert "Allowed" not in shown
+    outside = "This part of the picture lies outside what the model sees: columns 3 to 8 and rows 0 to 5."
+    hint = "Hiding it would change nothing. Choose a part that reaches into that box."
+    assert errors.said(InvalidField(outside, code="outside_view", hint=hint)) == (outside, hint)
 
 
 def test_an_unforeseen_error_of_a_page_shows_nothing_of_its_insides(caplog: pytest.LogCaptureFixture) -> None:

@@ -149,6 +149,12 @@ def test_a_hidden_region_is_marked_within_the_shown_part() -> None:
     assert style == {"left": "0.000%", "top": "0.000%", "width": "20.000%", "height": "20.000%"}
 
 
+def test_the_mark_of_a_hidden_region_ends_with_the_shown_part() -> None:
+    style = base.hidden([0, 0, 300, 400], [38, 0, 262, 224]).style
+    assert style == {"left": "0.000%", "top": "0.000%", "width": "100.000%", "height": "100.000%"}
+    assert base.hidden([0, 0, 38, 224], [38, 0, 262, 224]) is None
+
+
 def test_a_table_keeps_text_as_text() -> None:
     told = {"table": {"columns": ["region", "share"], "rows": [["<b>x</b>", 0.12345], [True, None]]}}
     said = base.table(told)
@@ -217,6 +223,15 @@ def test_a_rectangle_needs_four_corners_and_an_area() -> None:
         and changes.region([1, 2, 1, 9]) is None
         and changes.region([1, 2, "", 4]) is None
     )
+
+
+def test_the_corners_say_which_pixels_of_the_whole_picture_the_model_sees() -> None:
+    one = made()
+    box = {**one.artifacts[0].meta, "box": [37.6, 0, 262.4, 224]}
+    said = flat(changes.hide(one.model_copy(update={"artifacts": [one.artifacts[0].model_copy(update={"meta": box})]})))
+    assert '"description": "38 to 262 px"' in said and '"description": "0 to 224 px"' in said
+    assert '"min": 38' in said and '"max": 262' in said and '"placeholder": "262 px"' in said
+    assert "columns 38 to 262 and rows 0 to 224" in said
 
 
 def test_a_loopback_link_warns_that_nobody_else_can_open_it() -> None:

@@ -64,7 +64,7 @@ def row(j: Job) -> Component:
         parts.append(bar)
     parts.append(html.P(state_words(j), id={"type": "job-words", "job": j.id}, className="quiet num"))
     if j.error is not None:
-        parts.append(html.P([j.error.message, f" {j.error.hint}" if j.error.hint else ""], className="wrong"))
+        parts.append(html.P(" ".join(filter(None, errors.said(j.error))), className="wrong"))
     return html.Li(parts, className=f"card pad job {j.state}")
 
 

@@ -104,14 +104,18 @@ def hidden_regions(edits: Sequence[Mapping[str, Any]]) -> list[Sequence[float]]:
     return [e["mask_region"] for e in edits if "mask_region" in e]
 
 
-def hidden(region: Sequence[float], box: Sequence[float]) -> Component:
-    """The mark of a hidden rectangle, placed within `box`."""
+def hidden(region: Sequence[float], box: Sequence[float]) -> Component | None:
+    """The mark of a hidden rectangle, as far as it lies within `box`; None where no part of it does."""
     w, h = box[2] - box[0], box[3] - box[1]
+    x0, y0 = max(region[0], box[0]), max(region[1], box[1])
+    x1, y1 = min(region[2], box[2]), min(region[3], box[3])
+    if x1 <= x0 or y1 <= y0:
+        return None
     place = {
-        "left": f"{100 * (region[0] - box[0]) / w:.3f}%",
-        "top": f"{100 * (region[1] - box[1]) / h:.3f}%",
-        "width": f"{100 * (region[2] - region[0]) / w:.3f}%",
-        "height": f"{100 * (region[3] - region[1]) / h:.3f}%",
+        "left": f"{100 * (x0 - box[0]) / w:.3f}%",
+        "top": f"{100 * (y0 - box[1]) / h:.3f}%",
+        "width": f"{100 * (x1 - x0) / w:.3f}%",
+        "height": f"{100 * (y1 - y0) / h:.3f}%",
     }
     return html.Span(className="hidden-region", style=place, title="hidden from the model")
 
