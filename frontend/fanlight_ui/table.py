@@ -113,4 +113,4 @@ def faithfulness(trust: Trust) -> str:
     if trust.faithfulness is None:
         return "◌ being measured" if trust.state in ("pending", "running") else "○ not measured"
     number = score(trust.faithfulness)
-    return f"● {number}" if trust.above_floor else f"◐ {number} not above"
+    return f"● {number}" if trust.above_floor else f"▽ {number} not above"

@@ -131,7 +131,7 @@ def test_a_block_out_of_order_is_refused(store: fake_api.Store) -> None:
 
 
 def test_a_row_says_where_a_map_is_not_above_the_floor() -> None:
-    assert table.faithfulness(fake_api.explanation(8).trust) == "◐ −0.04 not above"
+    assert table.faithfulness(fake_api.explanation(8).trust) == "▽ −0.04 not above"
     assert table.faithfulness(fake_api.explanation(1).trust) == "● +0.45"
     assert table.faithfulness(wire.Trust(state="unavailable", reason="x")) == "○ not measured"
 

@@ -204,7 +204,7 @@ def test_a_record_opens_whole_and_its_trust_arrives_without_a_reload(page: Any, 
     page.wait_for_selector("text=Trust is being measured")
     live.soon(live.wire.trust, one.id, faithfulness=0.02, insertion=0.1, deletion=-0.06, above_floor=False)
     page.wait_for_selector("text=Not above the random floor here: do not read it.")
-    page.wait_for_selector("text=faithfulness +0.02")
+    page.wait_for_selector("text=not above chance, +0.02")
     shot(page, "explanation")
     assert faults(page) == []
 

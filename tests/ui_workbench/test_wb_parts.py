@@ -181,7 +181,8 @@ def test_a_map_above_the_floor_is_told_with_its_interval() -> None:
 def test_a_map_that_is_not_above_the_floor_says_do_not_read_it() -> None:
     low = wire.Trust(state="succeeded", above_floor=False, **MEASURED)
     assert trust.words(low) == "Not above the random floor here: do not read it."
-    assert "trust low" in flat(trust.badge(low))
+    said = flat(trust.badge(low))
+    assert "trust low" in said and "not above chance, +0.45" in said and "faithfulness" not in said
 
 
 def test_trust_that_is_missing_says_why() -> None:

@@ -20,11 +20,11 @@ def grade(trust: Trust) -> str:
 
 
 def badge(trust: Trust) -> Component:
-    """A pill: the faithfulness, with a shape beside its colour; amber where it is not above the random floor."""
+    """A pill: the faithfulness, with a shape beside its colour; amber, and in words, where it is not above the random floor."""
     kind = grade(trust)
-    mark = {"good": "●", "low": "◐", "wait": "◌", "none": "○"}[kind]
+    mark = {"good": "●", "low": "▽", "wait": "◌", "none": "○"}[kind]
     if kind in ("good", "low"):
-        text = f"faithfulness {score(trust.faithfulness or 0.0)}"
+        text = f"{'faithfulness ' if kind == 'good' else 'not above chance, '}{score(trust.faithfulness or 0.0)}"
     else:
         text = "trust is being measured" if kind == "wait" else "trust not available"
     return html.Span([html.Span(mark, **{"aria-hidden": "true"}), text], className=f"trust {kind}", title=words(trust))
