@@ -26,6 +26,16 @@ def grid(items: Iterable[Explanation]) -> Component:
     return html.Div([card(e) for e in items], className="cards", **{"data-walk": "cards"})
 
 
+def tray() -> Component:
+    """What has been chosen for a comparison; assets/compare.js fills and shows it."""
+    parts = [
+        html.Output(**{"aria-live": "polite"}),
+        html.A("Compare", href="#", className="button primary", hidden=True),
+        html.Button("Clear", id="compare-clear", className="plain"),
+    ]
+    return html.Div(parts, id="compare-tray", className="tray card", hidden=True)
+
+
 def card(e: Explanation) -> Component:
     """The whole card leads to the record; its link is the name."""
     return html.Article(inside(e), id=card_id(e.id), className="card item", **{"data-item": e.id})
@@ -43,7 +53,19 @@ def inside(e: Explanation) -> list[Component]:
         html.P(f"{e.explainer_title} · {e.model_name}", className="quiet"),
         html.Div(badge(e), className="badges"),
     ]
-    return [picture(e), html.Div(words, className="words")]
+    return [picture(e), html.Div(words, className="words"), pick(e)]
+
+
+def pick(e: Explanation) -> Component | None:
+    """Chooses a finished one for a comparison."""
+    if e.state != "succeeded":
+        return None
+    data = {
+        "data-pick": e.id,
+        "aria-pressed": "false",
+        "aria-label": f"Choose {name(e)}, {e.explainer_title}, to compare",
+    }
+    return html.Button("compare", className="pick", title="Choose to compare (c)", **data)
 
 
 def picture(e: Explanation) -> Component:

@@ -18,6 +18,19 @@ from fanlight_ui.views import base, numbers, prediction, trust, world
 
 SIZE = 768
 
+FORMS = {
+    "pdf": "Report to print (PDF)",
+    "html": "Self-contained page (HTML)",
+    "svg": "Figure (SVG)",
+    "png": "Figure (PNG)",
+    "csv": "Values (CSV)",
+    "parquet": "Values (Parquet)",
+    "safetensors": "Arrays (safetensors)",
+    "bib": "Citation of the method (BibTeX)",
+    "json": "The record (JSON)",
+}
+"""Files of a record, in the order of the menu."""
+
 
 @dataclass(frozen=True)
 class Known:
@@ -57,7 +70,9 @@ def head(record: wire.Explanation) -> Component:
     if not record.edits:  # the workbench asks about whole pictures only
         actions.append(dcc.Link("Compare", href=href("/explain", **compare(record)), className="button"))
     if done:
+        beside = href("/compare", ids=record.id)
         actions += [
+            dcc.Link("Beside …", href=beside, className="button", title="Compare with another stored explanation"),
             html.Button(
                 "Change something",
                 id="ex-change",
@@ -99,16 +114,8 @@ def compare(record: wire.Explanation) -> dict[str, Any]:
 
 def export(record: wire.Explanation) -> Component:
     """Files of this record; each holds the numbers that the page shows."""
-    chosen = views.principal(record.artifacts)
-    links = [("A self-contained page (HTML)", href(f"/api/v1/explanations/{record.id}/export.html"))]
-    if chosen:
-        artifact = href(f"/api/v1/artifacts/{chosen.digest}")
-        links += [
-            ("Arrays (safetensors)", artifact + "/raw"),
-            ("Table (CSV)", artifact + "/table.csv"),
-            ("Picture of the map (PNG)", artifact + "/render.png?size=1024"),
-        ]
-    links.append(("The record (JSON)", href(f"/api/v1/explanations/{record.id}")))
+    file = f"/api/v1/explanations/{record.id}/export."
+    links = [(text, href(file + form)) for form, text in FORMS.items()]
     items = [html.Li(html.A(text, href=url, target="_blank", rel="noopener")) for text, url in links]
     return html.Details(
         [html.Summary("Export", className="button"), html.Ul(items, className="card")], id="ex-export", className="menu"

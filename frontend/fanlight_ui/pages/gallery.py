@@ -35,7 +35,7 @@ async def layout(**address: Any) -> Component:
         content = table(query)
     else:
         shown = dcc.Store(id="shown", data=[e.id for e in found.items])
-        content = html.Div([shown, cards.grid(found.items), filters.pager(query, found)])
+        content = html.Div([shown, cards.grid(found.items), filters.pager(query, found), cards.tray()])
     main = html.Main([filters.head(query, found, facets, system.explanations), content])
     return html.Div([filters.panel(query, facets), main], className="page gallery")
 
