@@ -74,7 +74,7 @@ def scales(found: Found) -> tuple[list[panels.Scale | None], str]:
     if len({s.unit for s in own if s}) > 1:
         return (
             shared,
-            "Units differ, so the maps are normalised: full colour is the end of each map's own scale. Compare places, not sizes.",
+            "Units differ, so the maps are normalised: only maps of one unit share a scale. Compare places, not sizes.",
         )
     return shared, "One scale would leave a map without colour, so each has its own: compare places, not sizes."
 

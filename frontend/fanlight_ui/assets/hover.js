@@ -40,7 +40,14 @@
   const within = (v, n) => Math.min(n - 1, Math.max(0, v));
   let turn = 0;
 
-  // u, v: where in the picture, 0 to 1.
+  // The place of (u, v) of one map in another: of the same picture the same pixel of it, of another picture the same place in the frame.
+  function across(from, to, u, v) {
+    if (!from.dataset.box || from.dataset.picture !== to.dataset.picture || from.dataset.box === to.dataset.box) return [u, v];
+    const [a, b] = [from, to].map((m) => m.dataset.box.split(",").map(Number));
+    return [(a[0] + u * (a[2] - a[0]) - b[0]) / (b[2] - b[0]), (a[1] + v * (a[3] - a[1]) - b[1]) / (b[3] - b[1])];
+  }
+
+  // u, v: where in this map, 0 to 1.
   async function show(map, u, v) {
     const mine = ++turn, linked = maps(map);
     const loaded = await Promise.all(linked.map((m) => load(m.dataset.raw).catch(() => null)));
@@ -50,7 +57,13 @@
     linked.forEach((m, i) => {
       const a = loaded[i];
       if (!a) return;
-      const c = within(Math.floor(u * a.width), a.width), r = within(Math.floor(v * a.height), a.height);
+      const [x, y] = across(map, m, u, v);
+      if (m !== map && (x < 0 || y < 0 || x >= 1 || y >= 1) && m.dataset.box !== map.dataset.box) { // this model did not see that pixel
+        m.classList.remove("read");
+        said.push("outside");
+        return;
+      }
+      const c = within(Math.floor(x * a.width), a.width), r = within(Math.floor(y * a.height), a.height);
       const text = number(a.at(r, c), m.dataset.signed);
       m.style.setProperty("--x", `${(100 * (c + 0.5)) / a.width}%`);
       m.style.setProperty("--y", `${(100 * (r + 0.5)) / a.height}%`);

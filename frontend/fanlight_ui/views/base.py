@@ -78,6 +78,8 @@ def over_picture(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Com
         "data-raw": f"{src(ref.url)}/raw",
         "data-signed": "1" if meta.get("signed") else "",
         "data-unit": ref.unit or meta.get("unit", ""),
+        "data-picture": scene.input,
+        "data-box": ",".join(f"{v:g}" for v in box),
         "tabIndex": 0,
         "role": "img",
         "aria-label": f"{sentence} Arrow keys read single pixels.".strip(),
