@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,39 @@ def test_a_file_that_is_no_picture_is_refused_in_a_sentence(page: Any) -> None:
     page.wait_for_selector("#wb-go")
     page.set_input_files("#upload-file", {"name": "notes.png", "mimeType": "image/png", "buffer": b"text"})
     page.wait_for_selector("text=notes.png is not a picture. Send a JPEG, PNG or WebP file.")
+
+
+def test_a_refused_file_leaves_the_picture_that_was_chosen(page: Any) -> None:
+    page.goto("/explain")
+    page.wait_for_selector("#wb-go")
+    page.set_input_files("#upload-file", {"name": "mine.png", "mimeType": "image/png", "buffer": picture()})
+    page.wait_for_selector("#wb-go:enabled")
+    chosen = re.search(r"[?&]input=(\w+)", page.url)[1]
+    for wrong in ("notes.png", "more.png"):
+        page.set_input_files("#upload-file", {"name": wrong, "mimeType": "image/png", "buffer": b"text"})
+        page.wait_for_selector(f"text={wrong} is not a picture.")
+        page.wait_for_selector("#wb-go:enabled")
+        assert f"input={chosen}" in page.url and "mine.png" in page.locator("#wb-about").inner_text()
+        until(page, "(i => !i.hidden && i.complete && i.naturalWidth > 0)(document.getElementById('wb-picture'))")
+    page.locator(".sample").first.click()
+    until(page, "!document.querySelector('[data-upload-status]').textContent")
+    page.click("#wb-go")
+    painted(page)
+
+
+def test_a_long_name_of_a_method_stays_within_the_form(page: Any) -> None:
+    page.goto("/explain")
+    page.wait_for_selector("#wb-go")
+    page.evaluate(
+        "document.querySelector('.chips label').lastChild.textContent = 'Guided backpropagation, a bad example'"
+    )
+    assert (
+        page.evaluate("""(() => {
+      const rail = document.querySelector('.rail'), edge = rail.getBoundingClientRect().right - 16;
+      return [...rail.querySelectorAll('.step-of *')].filter((e) => e.getBoundingClientRect().right > edge + 0.5).length;
+    })()""")
+        == 0
+    )
 
 
 def test_a_running_job_is_cancelled_from_its_panel(page: Any, live: Live) -> None:

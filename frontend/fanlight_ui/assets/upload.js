@@ -2,7 +2,8 @@
 // store that gets the answer), data-preview (id of the image) and a [data-upload-status]; [data-upload-pick] is a button.
 (() => {
   const zone = () => document.querySelector("[data-upload]");
-  let running = null, shown = "";
+  let running = null;
+  let shown = "", before = ""; // addresses: of the picture that was sent last, and of what is shown while another is on its way
 
   // Dash has no file input; these two stand outside of what it draws.
   const inputs = Object.fromEntries(["file", "camera"].map((name) => {
@@ -35,31 +36,37 @@
     const { into, preview } = zone().dataset;
     running?.abort();
     const request = (running = new XMLHttpRequest());
-    URL.revokeObjectURL(shown);
-    shown = URL.createObjectURL(file);
+    const mine = URL.createObjectURL(file);
     // Shown, but not there yet: nothing can be asked about it. This goes past Dash, which would be busy with it when the answer comes.
     window.fanlight.sending = true;
     const picture = document.getElementById(preview), hint = document.getElementById("wb-hint"), go = document.getElementById("wb-go");
-    Object.assign(picture, { src: shown, hidden: false });
+    if (!picture.src.startsWith("blob:") || picture.src === shown) before = picture.src; // not one that is itself still on its way
+    Object.assign(picture, { src: mine, hidden: false });
     if (hint) hint.hidden = true;
     if (go) go.disabled = true;
     const settle = (data) => {
       window.fanlight.sending = false;
       dash_clientside.set_props(into, { data });
       // Dash hears of the preview when that is done, unless something else is shown by then.
-      const mine = picture.src;
-      setTimeout(() => { if (picture.isConnected && picture.src === mine) dash_clientside.set_props(preview, { src: mine }); }, 100);
+      const last = picture.src;
+      setTimeout(() => { if (picture.isConnected && picture.src === last) dash_clientside.set_props(preview, { src: last }); }, 100);
     };
     say(`Sending ${file.name || "the picture"} …`);
     request.upload.onprogress = (e) => {
       if (e.lengthComputable) say(e.loaded < e.total ? `Sending: ${Math.round((100 * e.loaded) / e.total)} %` : "Reading the picture …");
     };
+    // What was chosen before stands again beside the refusal; assets/workbench.js remembers it.
     const refused = () => {
       say(sentence(request), true);
-      settle(null);
+      if (picture.src === mine) picture.src = before;
+      URL.revokeObjectURL(mine);
+      settle(window.fanlight.chosen ? { ...window.fanlight.chosen } : null);
     };
+    request.onabort = () => URL.revokeObjectURL(mine);
     request.onload = () => {
       if (request.status >= 400) return refused();
+      URL.revokeObjectURL(shown);
+      shown = mine;
       say("");
       settle(JSON.parse(request.responseText));
     };

@@ -94,6 +94,7 @@
         const [width, height] = id.size.split("x").map(Number);
         const url = `${window.fanlight.prefix}/api/v1/inputs/${id.input}/image.jpg?size=512`;
         for (const b of document.querySelectorAll(".sample")) b.removeAttribute("aria-pressed");
+        document.querySelector("[data-upload-status].bad")?.replaceChildren(); // a refusal was of another picture
         document.activeElement?.closest?.(".sample")?.setAttribute("aria-pressed", "true");
         return [{ id: id.input, name: id.name, width, height, notes: [] }, url];
       },
@@ -103,7 +104,8 @@
       },
 
       address(model, input, methods, target, minus, seed, dataset, values, flags, kept, ids, flagIds, defaults) {
-        if (window.fanlight.sending) input = {}; // another picture is on its way
+        window.fanlight.chosen = input; // and stays so where another picture is refused
+        if (window.fanlight.sending) input = {}; // it is on its way
         const params = {};
         const set = (id, value) => {
           const usual = (defaults ?? {})[id.scope]?.[id.name];
