@@ -116,6 +116,8 @@ def export(record: wire.Explanation) -> Component:
     """Files of this record; each holds the numbers that the page shows."""
     file = f"/api/v1/explanations/{record.id}/export."
     links = [(text, href(file + form)) for form, text in FORMS.items()]
+    if chosen := views.principal(record.artifacts):
+        links.insert(4, ("Table (CSV)", href(f"/api/v1/artifacts/{chosen.digest}/table.csv")))
     items = [html.Li(html.A(text, href=url, target="_blank", rel="noopener")) for text, url in links]
     return html.Details(
         [html.Summary("Export", className="button"), html.Ul(items, className="card")], id="ex-export", className="menu"
