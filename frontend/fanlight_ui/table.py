@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dash
@@ -69,6 +70,20 @@ def grid() -> Component:
         className="ag-theme-quartz records",
         style={"height": "calc(100vh - 180px)", "minHeight": "320px"},
     )
+
+
+def filled(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[Mapping[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """The columns without those that are empty in every row so far.
+
+    Args:
+        rows: of one block.
+        columns: as the blocks before it left them; None for the first block.
+    """
+    seen = {name for r in rows for name, value in r.items() if value not in ("", None)}
+    seen |= {c["field"] for c in columns or () if not c.get("hide")}
+    return [{**c, "hide": c["field"] not in seen} for c in COLUMNS]
 
 
 async def block(

@@ -125,6 +125,18 @@ def test_the_table_can_ask_for_an_earlier_block_again(store: fake_api.Store) -> 
     assert first == again and first["rowCount"] is None
 
 
+def test_a_column_that_is_empty_in_every_row_so_far_is_hidden() -> None:
+    def hidden(columns: list[dict[str, Any]]) -> list[str]:
+        return [c["field"] for c in columns if c["hide"]]
+
+    rows = [{c["field"]: "x" for c in table.COLUMNS} | {"outcome": "", "input": ""} for _ in range(2)]
+    first = table.filled(rows)
+    assert hidden(first) == ["outcome", "input"]
+    later = table.filled([rows[0] | {"outcome": "right", "method": ""}], first)
+    assert hidden(later) == ["input"]
+    assert hidden(table.filled(rows, later)) == ["input"]
+
+
 def test_a_block_out_of_order_is_refused(store: fake_api.Store) -> None:
     with pytest.raises(BadRequest):
         asyncio.run(table.block({"startRow": 120, "endRow": 180}, Query.of({}), {"60": "60"}))

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import dash
-from dash import ALL, Input, Output, State, ctx, dcc, html, set_props
+from dash import ALL, Input, Output, State, ctx, dcc, html, no_update, set_props
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
@@ -15,7 +15,7 @@ from fanlight.wire import Explanation, Page
 from fanlight_ui import cards, errors, examples, filters, session
 from fanlight_ui.cards import card_id, inside
 from fanlight_ui.query import Query
-from fanlight_ui.table import block, grid, table
+from fanlight_ui.table import block, filled, grid, table
 
 dash.register_page(__name__, path="/", title="Gallery · Fanlight", order=0)
 
@@ -80,11 +80,17 @@ async def show_grid(ready: bool | None) -> Component:
 @dash.callback(
     Output("explanations", "getRowsResponse"),
     Output("cursors", "data"),
+    Output("explanations", "columnDefs"),
     Input("explanations", "getRowsRequest"),
     State("query", "data"),
     State("cursors", "data"),
+    State("explanations", "columnDefs"),
 )
-async def rows(request: dict[str, Any] | None, given: dict[str, str], cursors: dict[str, str]) -> tuple[Any, Any]:
+async def rows(
+    request: dict[str, Any] | None, given: dict[str, str], cursors: dict[str, str], columns: list[dict[str, Any]]
+) -> tuple[Any, Any, Any]:
     if request is None:
         raise PreventUpdate
-    return await block(request, Query.of(given), cursors)
+    answer, known = await block(request, Query.of(given), cursors)
+    now = filled(answer["rowData"], columns if request["startRow"] else None)
+    return answer, known, now if now != columns else no_update
