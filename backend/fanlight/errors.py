@@ -112,6 +112,8 @@ def unknown(kind: str, given: str, allowed: Sequence[str], *, hint: str | None =
 
     near = difflib.get_close_matches(given, allowed, n=3, cutoff=0.5)
     shown = list(dict.fromkeys([*near, *allowed]))[:12]
+    if len(shown) < len(set(allowed)):
+        hint = f"And {len(set(allowed)) - len(shown)} more. {hint or ''}".strip()
     words = kind.replace("_", " ")
     did = f" Did you mean {' or '.join(near)}?" if near else ""
     return NotFound(

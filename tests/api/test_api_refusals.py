@@ -157,3 +157,20 @@ def test_a_full_queue_answers_429_with_when_to_come_back(tmp_path: Any) -> None:
         refused = [a for a in answers if a.status_code == 429]
         assert refused and all(1 <= int(a.headers["retry-after"]) <= 60 for a in refused)
         sentence(refused[0], "unfinished", status=429)
+
+
+def test_hiding_what_the_model_never_sees_is_refused_with_the_box_that_it_sees(api: Api) -> None:
+    record = api.explain(input=api.upload(noise(8, (200, 64)))["id"])  # the model sees a square in the middle
+    x0, y0, x1, y1 = (round(v) for v in record["artifacts"][0]["meta"]["box"])
+    assert x0 > 20
+    body = {"explanation": record["id"], "edits": [{"mask_region": [0, 0, x0, 20]}]}
+    error = sentence(api.call("POST", "/interventions", json=body), "outside", status=422)
+    assert error["code"] == "outside_view" and error["allowed"] == [x0, y0, x1, y1]
+    body["edits"] = [{"mask_region": [0, 0, x0 + 8, 20]}]
+    assert api.call("POST", "/interventions", json=body).status_code in (201, 202)
+
+
+def test_a_picture_is_not_compared_with_itself(api: Api) -> None:
+    picture = api.upload(noise(9))["id"]
+    error = sentence(api.ask(input=picture, target={"similar_to": picture}), "itself", status=422)
+    assert error["code"] == "same_picture"

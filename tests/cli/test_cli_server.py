@@ -152,3 +152,15 @@ def test_the_similarity_to_another_picture_is_a_target(fanlight, picture, tmp_pa
     other = record["target"]["similar_to"]
     assert other != record["input"]
     assert explained(fanlight, picture, "--similar-to", other)["id"] == record["id"]
+
+
+def test_waiting_for_the_trust_says_how_far_to_trust_it(fanlight, picture, server):
+    run = fanlight("explain", picture, "--model", "efficientnet-lite0", "--explainer", "saliency", "--trust")
+    assert run.exit_code == 0, run.stderr
+    assert re.search(r"Faithfulness [+−]?[\d.]+ \(.* to .*\): (not )?above random maps", run.stdout), run.stdout
+    assert f"{server.url}/e/" in run.stdout
+
+
+def test_without_waiting_it_says_that_the_trust_is_not_there(fanlight, picture):
+    run = fanlight("explain", picture, "--model", "efficientnet-lite0", "--explainer", "saliency", "--seed", "77")
+    assert "aithfulness" in run.stdout or "measured" in run.stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from fastapi import APIRouter, Query
 from sqlalchemy import select
@@ -15,6 +17,7 @@ from fanlight.service import datasets
 from fanlight.service.keys import NUMERICS
 from fanlight.store.tables import counter
 
+PACKAGES = ("fanlight", "torch", "torchvision", "numpy", "fastapi", "sqlalchemy", "obstore")
 router = APIRouter()
 
 
@@ -88,7 +91,7 @@ async def system(context: Services, who: Who) -> wire.System:
         loopback=s.loopback,
         public_url=s.public_url,
         numerics=NUMERICS,
-        versions={n: version(n) for n in ("fanlight", "fastapi", "sqlalchemy", "obstore", "numpy", "pillow")},
+        versions={"python": platform.python_version()} | {p: version(p) for p in PACKAGES if find_spec(p)},
         settings={
             "database": "SQLite" if context.db.sqlite else "PostgreSQL",
             "artifacts": "S3" if "://" in s.artifacts else "folder",

@@ -183,7 +183,8 @@ class Gate:
         raise Unauthorized(
             "This server needs its access token.",
             code="no_token",
-            hint="Open the address that the server printed, or send Authorization: Bearer.",
+            hint="Open the address that the server printed; in the shell set FANLIGHT_TOKEN or give --token; a program sends "
+            "Authorization: Bearer TOKEN.",
         )
 
     async def _login(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:

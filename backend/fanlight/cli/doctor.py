@@ -9,6 +9,7 @@ import typer
 from fanlight.cli.output import FAILED, Json, emit, part, table
 from fanlight.cli.serve import configured
 from fanlight.doctor import Report
+from fanlight.drawing.number import digits
 
 MARKS = {"good": "ok", "warning": "note", "bad": "WRONG", "none": "-"}
 
@@ -54,4 +55,4 @@ def _cost(e: dict[str, Any]) -> tuple[str, ...]:
     if not e["available"] or e["error"]:
         return (e["name"], "-", "-", "-", e["reason"] or f"It failed: {e['error']}")
     peak = "-" if e["peak_mb"] is None else f"{e['peak_mb']:.0f}"
-    return (e["name"], str(e["forwards"]), f"{e['seconds']:.2g}", peak, "" if e["measured"] else "projected")
+    return (e["name"], str(e["forwards"]), digits(e["seconds"], 2), peak, "" if e["measured"] else "projected")

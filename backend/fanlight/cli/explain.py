@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from fanlight import wire
 from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.output import Json, emit, say
-from fanlight.client import Call, Client
-from fanlight.drawing.number import output
+from fanlight.client import Call, Client, calls
+from fanlight.drawing.number import output, signed
+
+PENDING = ("pending", "running")
 
 
 def explain(
@@ -44,6 +47,10 @@ def explain(
             file_okay=False, help="Folder for the record, the maps as PNG and their arrays.", show_default=False
         ),
     ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Wait until its faithfulness is measured, too; that follows the map by itself."),
+    ] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait; the job goes on afterwards.")] = 600,
     as_json: Json = False,
     url: Url = None,
@@ -63,11 +70,14 @@ def explain(
         record = watched(
             client, model, client.upload(file).id, explainer, target=chosen, params=params, seed=seed, timeout=timeout
         )
+        if trust:
+            record = trusted(client, record, timeout)
         if out is not None:
             save(client, record, out)
+        page = f"{client.url}/e/{record.id}"
     if as_json:
         return emit(record)
-    typer.echo(sentences(record))
+    typer.echo(f"{sentences(record)}\n{page}")
 
 
 def of_class(value: str | None) -> int | str | None:
@@ -102,6 +112,15 @@ def watched(client: Client, model: str, input: str, explainer: str, **options: A
     raise AssertionError("watching ends with an explanation or an error")
 
 
+def trusted(client: Client, record: wire.Explanation, timeout: float) -> wire.Explanation:
+    """The record with its trust, as soon as that is measured, or as it is when the time is over."""
+    client.send(calls.measure_trust(record.id))
+    end = time.monotonic() + timeout
+    while (record := client.explanation(record.id)).trust.state in PENDING and time.monotonic() < end:
+        time.sleep(0.5)
+    return record
+
+
 def standing(job: wire.Job) -> str:
     """Where a job is: its place in the queue, or what it does and how long it will take."""
     if job.place is not None:
@@ -124,5 +143,17 @@ def save(client: Client, record: wire.Explanation, folder: Path) -> None:
 def sentences(record: wire.Explanation) -> str:
     """What a person wants to read of it."""
     lines = [f"{p.name}: {output(p.probability, p.logit, p.unit, 1)}" for p in record.prediction[:5]]
-    lines += ["", f"{record.explainer_title} for {record.target_name}", record.summary, f"Explanation {record.id}"]
+    lines += ["", f"{record.explainer_title} for {record.target_name}", record.summary, faithfulness(record.trust)]
+    lines += [f"Explanation {record.id}"]
     return "\n".join(lines)
+
+
+def faithfulness(trust: wire.Trust) -> str:
+    """How far to trust it, in a sentence."""
+    if trust.state in PENDING:
+        return "Its faithfulness is being measured; --trust waits for it."
+    if trust.faithfulness is None or "faithfulness" not in (trust.interval or {}):
+        return trust.reason or "Its faithfulness is not measured."
+    band = trust.interval["faithfulness"]
+    above = "above" if trust.above_floor else "not above"
+    return f"Faithfulness {signed(trust.faithfulness)} ({signed(band.lo)} to {signed(band.hi)}): {above} random maps of this picture."

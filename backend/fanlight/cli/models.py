@@ -12,6 +12,7 @@ import typer
 from fanlight import bundles
 from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.output import USAGE, Json, ListByDefault, emit, say, table
+from fanlight.client import Call
 from fanlight.errors import FanlightError
 
 app = typer.Typer(cls=ListByDefault, help="List the models of a server, or install one.")
@@ -22,10 +23,14 @@ def list_models(as_json: Json = False, url: Url = None, token: Token = None) -> 
     """The models of a server and the explainers that fit each."""
     with connect(url, token) as client:
         models = client.models()
+        ready = bool(models) or client.send(Call("GET", "/system", lambda r: r.json()["ready"]))
     if as_json:
         return emit(models)
+    empty = "The server has no models. FANLIGHT_MODELS names some."
+    if not ready:
+        empty = "The models are still being loaded; ask again in a few seconds."
     rows = [(m.name, m.task, m.id, ", ".join(e.name for e in m.explainers if e.available)) for m in models]
-    table(("name", "task", "id", "explainers"), rows, empty="The server has no models. FANLIGHT_MODELS names some.")
+    table(("name", "task", "id", "explainers"), rows, empty=empty)
 
 
 @app.command()

@@ -24,10 +24,15 @@ PATIENCE = 240.0  # seconds of all
 KEEP = 1 << 30  # bytes of intermediates that a run may keep
 
 
-def costs(model: TorchImageClassifier, image: Pixels, files: tuple[str, ...] = ()) -> dict[str, Any]:
+def costs(
+    model: TorchImageClassifier, image: Pixels, files: tuple[str, ...], changed: Callable[[], str | None]
+) -> dict[str, Any]:
     """Seconds of one forward pass, and of every explainer whether it fits and why not, its passes, seconds, peak of
     memory beyond the model (MiB, None where the system does not tell), whether it was run to its end ("measured"), and
-    how it failed if it did. Cheap ones first, so that what is cut short is what takes long."""
+    how it failed if it did. Cheap ones first, so that what is cut short is what takes long.
+
+    Args: changed: how the model is not what it was, asked after each; the first explainer that leaves something behind is the last one run.
+    """
     import torch
 
     x = model.prepare(image)[None]
@@ -40,6 +45,9 @@ def costs(model: TorchImageClassifier, image: Pixels, files: tuple[str, ...] = (
             began = time.perf_counter()
             row |= measured(model, registry(files)[name], image, min(LONGEST, left))
             left -= time.perf_counter() - began
+            if said := changed():
+                row["error"] = f"it changed the model: {said}"
+                break
     return {"forward_seconds": round(forward, 5), "device": str(model.device), "explainers": list(rows.values())}
 
 

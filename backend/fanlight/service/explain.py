@@ -85,6 +85,13 @@ def submit(
     target = context.models.target(request.model, request.target)
     size = (int(model["size"][0]), int(model["size"][1]))
     explainer.check(explainer.Params(**params), size)
+    if target is not None and target.similar_to == request.input and not edits:
+        raise InvalidField(
+            "A picture is as similar to itself as can be, so there is nothing to explain.",
+            code="same_picture",
+            given=target.similar_to,
+            hint="Compare with another picture.",
+        )
     cost = max(1, explainer.cost(explainer.Params(**params), size))
     settings = context.settings
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from fanlight import wire
 from fanlight.errors import Conflict, InvalidField
 from fanlight.explainers.base import Target
@@ -11,7 +14,7 @@ from fanlight.service.explain import Promise, find, submit
 
 
 def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequest) -> Promise:
-    """Errors: unknown_explanation, invalid_edit, not_finished, and those of `submit`."""
+    """Errors: unknown_explanation, invalid_edit, outside_view, not_finished, and those of `submit`."""
     parent = context.db.read(lambda c: find(c, visitor.workspace, request.explanation))
     if parent.state != "succeeded":
         raise Conflict(
@@ -23,6 +26,7 @@ def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequ
         raise InvalidField("There is nothing to change.", code="invalid_edit", given=[], allowed=edits.KNOWN)
     source = context.db.read(lambda c: inputs.find(c, visitor.workspace, parent.input))
     pixels, wanted = edits.parse(request.edits, source.width, source.height)
+    _within_view(pixels, parent.artifacts)
     target = context.models.target(parent.model, wanted) or Target.of(parent.target)
     whole = [*pixels, {"set_target": target.json()}]
     asked = wire.ExplanationRequest(
@@ -34,3 +38,22 @@ def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequ
         seed=parent.seed,
     )
     return submit(context, visitor, asked, parent=parent.id, edits=whole, note=request.note)
+
+
+def _within_view(edits: Sequence[Mapping[str, Any]], artifacts: Sequence[Mapping[str, Any]]) -> None:
+    """A part that the model never sees can be hidden without any effect: rather said than computed."""
+    box = next((a["meta"]["box"] for a in artifacts if "box" in a["meta"]), None)
+    if box is None:
+        return
+    left, top, right, bottom = (round(v) for v in box)
+    for edit in edits:
+        if "mask_region" in edit:
+            x0, y0, x1, y1 = edit["mask_region"]
+            if x1 <= left or x0 >= right or y1 <= top or y0 >= bottom:
+                raise InvalidField(
+                    f"This part of the picture lies outside what the model sees: columns {left} to {right} and rows {top} to {bottom}.",
+                    code="outside_view",
+                    given=edit["mask_region"],
+                    allowed=[left, top, right, bottom],
+                    hint="Hiding it would change nothing. Choose a part that reaches into that box.",
+                )
