@@ -197,7 +197,13 @@ def cursor(rank: str, n: str = "1") -> str:
 @pytest.mark.parametrize("sort", ["newest", "oldest", "faithfulness", "probability"])
 def test_a_cursor_that_the_gallery_did_not_make_is_refused(api: Api, record: dict[str, Any], sort: str) -> None:
     made = [cursor(r) for r in ("1" + "0" * 30, "NaN", "Infinity", "-Infinity", "1e400", "true", "null", '"1"', "[]")]
-    made += [cursor("1", i) for i in (r'"\ud800"', '"a"', "1.5", "true", "null", "1" + "0" * 30)] + ["²", "[" * 200, "é", "W10", "bnVsbA"]
+    made += [cursor("1", i) for i in (r'"\ud800"', '"a"', "1.5", "true", "null", "1" + "0" * 30)] + [
+        "²",
+        "[" * 200,
+        "é",
+        "W10",
+        "bnVsbA",
+    ]
     for c in made:
         refused(api.call("GET", "/explanations", params={"cursor": c, "sort": sort}), 422, "cursor")
 

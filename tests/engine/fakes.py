@@ -61,7 +61,10 @@ class FakeExecutor:
                 raise RuntimeError("the model is broken")
             if w.params.get("memory_chunk", 99) < self.chunk:
                 raise MemoryError
-        return [ComputeFailed("no", code="own_fault") if w.params.get("own_fault") else {"artifacts": [w.job]} for w in works]
+        return [
+            ComputeFailed("no", code="own_fault") if w.params.get("own_fault") else {"artifacts": [w.job]}
+            for w in works
+        ]
 
     def out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, MemoryError)

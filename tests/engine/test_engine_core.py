@@ -94,7 +94,9 @@ def test_short_work_overtakes_long_work_of_the_same_class_between_two_steps(benc
 
 
 def test_more_urgent_classes_go_first_whatever_they_cost(bench: Bench) -> None:
-    bench.submit(work("bulk", priority=2, steps=3), work("trust", priority=3), work("live", priority=0, cost=99, steps=3))
+    bench.submit(
+        work("bulk", priority=2, steps=3), work("trust", priority=3), work("live", priority=0, cost=99, steps=3)
+    )
     bench.finish()
     assert order(bench.executor.steps) == ["live", "bulk", "trust"]
 

@@ -19,7 +19,9 @@ def differences(url: str) -> list[Any]:
     """Between the database and the tables that the code knows."""
     engine = create_engine(url)
     with engine.connect() as conn:
-        found = compare_metadata(MigrationContext.configure(conn, opts={"compare_type": True, "include_name": ours}), metadata)
+        found = compare_metadata(
+            MigrationContext.configure(conn, opts={"compare_type": True, "include_name": ours}), metadata
+        )
     engine.dispose()
     return list(found)
 

@@ -143,7 +143,10 @@ class FanlightServer(Process):
         self.port = free_port()
         prefix = str(settings.get("root_path", "")).rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        named = {f"FANLIGHT_{name.upper()}": str(value) for name, value in {"examples": False, "field_guide": False, **settings}.items()}
+        named = {
+            f"FANLIGHT_{name.upper()}": str(value)
+            for name, value in {"examples": False, "field_guide": False, **settings}.items()
+        }
         super().__init__(
             [BIN / "fanlight", "serve", "--port", str(self.port), "--data-dir", self.data, "--no-browser", *args],
             ready=lambda: answers(f"{self.url}/readyz"),

@@ -93,7 +93,10 @@ def fanlight(folder: Path, *, wait: bool = True, **settings: object) -> Iterator
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "fanlight.cli", "serve", "--port", str(port)]
     command += ["--data-dir", str(folder / "data"), "--no-browser"]
-    env = {f"FANLIGHT_{name.upper()}": str(value) for name, value in {"token": TOKEN, "field_guide": "false", **settings}.items()}
+    env = {
+        f"FANLIGHT_{name.upper()}": str(value)
+        for name, value in {"token": TOKEN, "field_guide": "false", **settings}.items()
+    }
     with program(command, port, folder / "server.log", env) as server:
         if wait:
             server.until("/readyz")

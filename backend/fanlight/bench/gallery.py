@@ -149,7 +149,8 @@ def _compare(http: httpx.Client, url: str, questions: int = 12) -> tuple[int, in
     columns = [explanation.c[c].label(name) for name, c in COLUMNS.items()]
     with engine.connect() as conn:
         rows = [
-            r._mapping for r in conn.execute(select(*columns).where(explanation.c.state.in_(("succeeded", "failed"))))
+            dict(r._mapping)
+            for r in conn.execute(select(*columns).where(explanation.c.state.in_(("succeeded", "failed"))))
         ]
     engine.dispose()
     wrong = checked = 0

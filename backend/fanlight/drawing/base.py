@@ -48,7 +48,9 @@ class Renderer(Protocol):
 
     kind: str
 
-    def legend(self, artifact: Artifact, *, cmap: str | None = None, lo: float | None = None, hi: float | None = None) -> Legend:
+    def legend(
+        self, artifact: Artifact, *, cmap: str | None = None, lo: float | None = None, hi: float | None = None
+    ) -> Legend:
         """The scale that `image` uses for the same arguments."""
         ...
 

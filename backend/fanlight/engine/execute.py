@@ -298,9 +298,7 @@ class Execution:
         params = explainer.Params(**works[0].params)
         run: Run = explainer().run(model, items, params, ctx)
         results = yield from meter.relay(run)
-        return [
-            self._store(found, item.target.name(model.classes)) for found, item in zip(results, items, strict=True)
-        ]
+        return [self._store(found, item.target.name(model.classes)) for found, item in zip(results, items, strict=True)]
 
     def _store(self, artifacts: Sequence[Artifact], target: str) -> Outcome:
         try:
