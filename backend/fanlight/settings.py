@@ -78,7 +78,8 @@ class Settings(BaseSettings):
     datasets: str = Field("", description="Comma-separated name=folder pairs of picture folders to register.")
     field_guide: bool = Field(
         True,
-        description="Offer the field guide: 192 drawn birds, made once per data folder, after the worked examples.",
+        description="Offer the field guide: 192 drawn birds, made once per data folder, after the worked examples; and the network that tells "
+        "them apart.",
     )
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
     trust: Literal["auto", "request"] = Field(
