@@ -94,12 +94,12 @@ def load():
 def test_a_transformer_is_told_its_tokens_its_attention_and_its_embedding(tmp_path):
     file = tmp_path / "vit.py"
     file.write_text(VIT.format(tests=str(Path(__file__).resolve().parents[1]), at="auto"))
-    said = {c.name: c.says for c in model.inspect(str(file)).checks}
+    said = {c.name: c.says for c in model.inspect(str(file), seconds=10).checks}
     assert said["features"] == "Grid of 4 x 4 with 8 features at blocks.1.norm1."
     assert said["attention"] == "2 layers with 2 heads over 4 x 4 places and 1 tokens before them."
     assert said["embedding"] == "8 values before the last layer."
     file.write_text(VIT.format(tests=str(Path(__file__).resolve().parents[1]), at="blocks.1"))
-    report = model.inspect(str(file))
+    report = model.inspect(str(file), seconds=10)
     assert outcomes(report)["features"] == "warning" and report.sound
 
 
@@ -114,7 +114,7 @@ def test_an_explainer_that_fails_or_leaves_something_behind_is_a_finding(model_f
         file.write_text(EXPLAINER.format(body=body))
         monkeypatch.setenv("FANLIGHT_EXPLAINERS", str(file))
         registry.cache_clear()
-        report = model.inspect(model_file())
+        report = model.inspect(model_file(), seconds=10)
         (found,) = [c for c in report.checks if c.name == "explainers"]
         assert found.outcome == "bad" and says in found.says
     registry.cache_clear()

@@ -126,7 +126,7 @@ def test_the_model_file_of_the_readme_passes_the_doctor(root, tmp_path, monkeypa
     torch.manual_seed(0)
     save_file(resnet18(num_classes=2).state_dict(), "weights.safetensors")
     (tmp_path / "mine.py").write_text(python_blocks(root)[0])
-    report = model.inspect("mine.py")
+    report = model.inspect("mine.py", seconds=10)
     assert report.sound, report.checks
     rows = {row["name"]: row for row in report.details["explainers"]}
     first = {"saliency", "integrated-gradients", "grad-cam", "occlusion", "kernel-shap", "random", "edges"}

@@ -21,6 +21,12 @@ def doctor(
             help="A bundle folder, a Python file, or a model of a library.", show_default="this installation"
         ),
     ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            min=1, max=600, help="Seconds in which to run the methods that fit; what takes longer is projected."
+        ),
+    ] = 120,
     as_json: Json = False,
 ) -> None:
     """Examine this installation, or a model.
@@ -31,7 +37,7 @@ def doctor(
     if model is None:
         report: Report = part("fanlight.doctor.installation", "all").examine(configured())
     else:
-        report = part("fanlight.doctor.model", "all").examine(model)
+        report = part("fanlight.doctor.model", "all").examine(model, seconds)
     if as_json:
         emit(report.json())
     else:

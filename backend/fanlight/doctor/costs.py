@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
 LONGEST = 30.0  # seconds of one; what takes longer is stopped, and its time is projected from how far it came
-PATIENCE = 240.0  # seconds of all
 KEEP = 1 << 30  # bytes of intermediates that a run may keep
 
 
 def costs(
-    model: TorchImageClassifier, image: Pixels, files: tuple[str, ...], changed: Callable[[], str | None]
+    model: TorchImageClassifier,
+    image: Pixels,
+    files: tuple[str, ...],
+    changed: Callable[[], str | None],
+    seconds: float,
 ) -> dict[str, Any]:
     """Seconds of one forward pass, and of every explainer whether it fits and why not, its passes, seconds, peak of
     memory beyond the model (MiB, None where the system does not tell), whether it was run to its end ("measured"), and
@@ -39,7 +42,7 @@ def costs(
     with torch.no_grad():
         forward = fastest(lambda: model.logits(x), synchronize(model.device))
     rows = {name: fit(model, explainer, forward) for name, explainer in registry(files).items()}
-    left = PATIENCE
+    left = seconds
     for name, row in sorted(rows.items(), key=lambda r: r[1]["seconds"] or 0.0):
         if row["available"] and left > 0:
             began = time.perf_counter()

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
 TOLERANCE = 1e-4  # relative, between a picture alone and the same picture in a batch
+SECONDS = 120.0  # of running explainers, all together
 PATIENCE = 600  # seconds; a download of weights may be among them
 OUTPUTS = {"single-label": "classes", "multi-label": "labels", "regression": "values"}
 
 
-def examine(source: str) -> Report:
-    """The report on a model: a bundle folder, a Python file, or a model of a library."""
-    command = [sys.executable, "-m", "fanlight.doctor.model", source]
+def examine(source: str, seconds: float = SECONDS) -> Report:
+    """The report on a model: a bundle folder, a Python file, or a model of a library. Args: seconds: of running explainers."""
+    command = [sys.executable, "-m", "fanlight.doctor.model", source, str(seconds)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
@@ -46,8 +47,8 @@ def examine(source: str) -> Report:
     return Report.of(json.loads(run.stdout.splitlines()[-1]))
 
 
-def inspect(source: str) -> Report:
-    """The report, made in this process."""
+def inspect(source: str, seconds: float = SECONDS) -> Report:
+    """The report, made in this process. Args: seconds: of running explainers, all together; what takes longer is projected."""
     import torch
 
     from fanlight.adapters.loader import load, source as source_of
@@ -82,7 +83,7 @@ def inspect(source: str) -> Report:
     if not report.sound:
         return report
     files = tuple(Settings.listed(Settings().explainers))
-    figures = costs(model, next(pictures()), files, lambda: left_behind(model, before))
+    figures = costs(model, next(pictures()), files, lambda: left_behind(model, before), seconds)
     checks.append(explained(figures["explainers"]))
     return Report(source, checks, {"model": about(model), **figures})
 
@@ -299,5 +300,5 @@ def about(model: TorchImageClassifier) -> dict[str, Any]:
 if __name__ == "__main__":
     answer = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # a model may print; the answer is ours alone
-        report = inspect(sys.argv[1])
+        report = inspect(sys.argv[1], float(sys.argv[2]))
     answer.write(json.dumps(report.json()) + "\n")

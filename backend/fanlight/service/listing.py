@@ -36,7 +36,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSQUERY
 
-from fanlight.errors import FanlightError
+from fanlight.errors import FanlightError, Unavailable
 from fanlight.service.context import Context
 from fanlight.store.tables import counter, event, explanation, listing, tag
 
@@ -48,6 +48,7 @@ OPEN = ("queued", "running")
 LOWEST = -9.0  # the rank of what has no faithfulness or probability
 LONGEST = 64  # letters of a word that are told apart
 BATCH = 500
+PATIENCE = 0.3  # seconds that a page waits for what has just changed
 PAUSE = 1.0  # seconds between two looks of a server that nobody asks
 SHOWN_COUNT = "shown"
 SEEN, EVERYBODY = "listed", ""  # the counter that holds the last event that was looked at
@@ -71,9 +72,13 @@ def behind(conn: Connection) -> bool:
 
 
 def refresh(context: Context) -> None:
-    """Lists what has changed up to now. Cheap where nothing has."""
-    while context.db.read(behind):
-        context.db.write(lambda c: catch_up(context, c))
+    """Lists what has changed up to now. Cheap where nothing has; where the database cannot be written to, reading goes on with what is listed."""
+    try:
+        while context.db.read(behind):
+            if not context.db.offer(lambda c: catch_up(context, c), PATIENCE):
+                return
+    except Unavailable as e:
+        log.warning("gallery not brought up to date", problem=e.message)
 
 
 async def keep(context: Context) -> None:

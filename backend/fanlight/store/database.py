@@ -73,6 +73,15 @@ class Database:
         with _plain_errors():
             return self._enqueue(fn).result()
 
+    def offer(self, fn: Callable[[Connection], Any], patience: float) -> bool:
+        """`write`, waited for at most `patience` seconds; whether it was done by then. It is done in any case, as soon as it can be."""
+        with _plain_errors():
+            try:
+                self._enqueue(fn).result(patience)
+            except TimeoutError:
+                return False
+        return True
+
     async def awrite(self, fn: Callable[[Connection], T]) -> T:
         """`write` for the event loop. Who is cancelled while waiting does not know whether `fn` took effect."""
         with _plain_errors():
