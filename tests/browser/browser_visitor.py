@@ -101,7 +101,11 @@ class Visitor:
             self.page.wait_for_selector(f".method summary >> text={title}")
 
     def explain(self, maps: int = 1) -> None:
+        """Presses Explain and waits for the maps and the words beside them: the map is painted first and drawn again with them."""
         self.page.click("#wb-go")
+        self.painted(maps)
+        words = "n => [...document.querySelectorAll('.slot .about')].filter(a => a.offsetParent && a.textContent.includes('computed in'))"
+        self.until(f"{words}.length >= n", maps)
         self.painted(maps)
 
     def tab_to(self, selector: str, most: int = 60) -> None:
