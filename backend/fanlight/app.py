@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 import structlog
 import uvicorn
-from fastapi import APIRouter, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from obstore.exceptions import BaseError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -26,6 +26,7 @@ from starlette.routing import Match
 
 from fanlight import __version__
 from fanlight.api import artifacts, catalog, comparisons, events, explanations, exports, health, inputs, shapes, shares
+from fanlight.api.access import known_query
 from fanlight.api.gate import LOCAL, Door, Gate
 from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
@@ -94,7 +95,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     )  # fmt: skip
     app.state.context = context
     shapes.install(app)
-    api = APIRouter(prefix="/api/v1")
+    api = APIRouter(prefix="/api/v1", dependencies=[Depends(known_query)])
     for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, events):
         api.include_router(part.router)
     app.include_router(api)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import dash
-from fastapi import FastAPI
+from dash.exceptions import CallbackException
+from fastapi import FastAPI, Request
 
 from fanlight.client import AsyncClient
+from fanlight.errors import BadRequest
 from fanlight_ui import errors, session, shell, table, theme
 
 HERE = Path(__file__).parent
+log = logging.getLogger(__name__)
+FOREIGN = "This call was made by no page of this server, or by a page of another version of it."
 DESCRIPTION = "A workbench for explanations of neural networks"
 
 INDEX = """<!DOCTYPE html>
@@ -68,12 +75,35 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
     )
     app._use_async = True  # its constructor ties this to a package that only its Flask backend needs
     app.backend.websocket_capability = False  # else every tab tries to open one, even where no callback uses it
+    refuse_foreign_calls(app)
     app.init_app(server)
     app.layout = shell.layout
     shell.register(app)
     _set_up(app)
     table.defer(app)
     return app
+
+
+def refuse_foreign_calls(app: dash.Dash) -> None:
+    """Calls that no page of ours makes are refused in a sentence. Errors inside a callback do not come here (`on_error`), nor
+    is what a callback returns a fault of the caller."""
+    serve = app.backend.serve_callback
+
+    def guarded(dash_app: dash.Dash) -> Callable[[Request], Awaitable[Any]]:
+        answer = serve(dash_app)
+
+        async def checked(request: Request) -> Any:
+            try:
+                return await answer(request)
+            except CallbackException:
+                raise
+            except Exception as e:
+                log.warning("call of a callback refused: it cannot be taken apart", exc_info=True)
+                raise BadRequest(FOREIGN, code="foreign_call", hint="Reload the page.") from e
+
+        return checked
+
+    app.backend.serve_callback = guarded
 
 
 def _mark() -> str:

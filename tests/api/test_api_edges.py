@@ -190,14 +190,17 @@ def test_an_error_shows_any_value_at_all() -> None:
         assert respond(InvalidField("No.", given=given)).status_code == 422
 
 
-def cursor(rank: str, n: str = "1") -> str:
-    return base64.urlsafe_b64encode(f"[{rank},{n}]".encode()).decode().rstrip("=")
+def cursor(rank: str, n: str = "1", sort: str = "newest") -> str:
+    return base64.urlsafe_b64encode(f'["{sort}",{rank},{n}]'.encode()).decode().rstrip("=")
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "faithfulness", "probability"])
 def test_a_cursor_that_the_gallery_did_not_make_is_refused(api: Api, record: dict[str, Any], sort: str) -> None:
-    made = [cursor(r) for r in ("1" + "0" * 30, "NaN", "Infinity", "-Infinity", "1e400", "true", "null", '"1"', "[]")]
-    made += [cursor("1", i) for i in (r'"\ud800"', '"a"', "1.5", "true", "null", "1" + "0" * 30)] + [
+    made = [
+        cursor(r, sort=sort)
+        for r in ("1" + "0" * 30, "NaN", "Infinity", "-Infinity", "1e400", "true", "null", '"1"', "[]")
+    ]
+    made += [cursor("1", i, sort) for i in (r'"\ud800"', '"a"', "1.5", "true", "null", "1" + "0" * 30)] + [
         "²",
         "[" * 200,
         "é",
@@ -206,6 +209,23 @@ def test_a_cursor_that_the_gallery_did_not_make_is_refused(api: Api, record: dic
     ]
     for c in made:
         refused(api.call("GET", "/explanations", params={"cursor": c, "sort": sort}), 422, "cursor")
+
+
+def test_a_cursor_of_another_order_is_refused(api: Api, record: dict[str, Any]) -> None:
+    assert api.call("GET", "/explanations", params={"cursor": cursor("1")}).status_code == 200
+    refused(api.call("GET", "/explanations", params={"cursor": cursor("1"), "sort": "oldest"}), 422, "order")
+
+
+def test_a_parameter_that_the_address_does_not_have_is_refused(api: Api) -> None:
+    answer = api.call("GET", "/explanations", params={"modell": "x"})
+    refused(answer, 422, "modell")
+    assert "model" in answer.json()["error"]["allowed"]
+
+
+@pytest.mark.parametrize("seed", [True, "1", 1.0, 1.5, None])
+def test_a_seed_is_a_whole_number(api: Api, seed: Any) -> None:
+    body = {"model": "m", "input": "i", "explainer": "saliency", "seed": seed}
+    refused(api.call("POST", "/explanations", json=body), 422, "seed")
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/datasets/photographs/samples"])

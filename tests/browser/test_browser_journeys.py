@@ -37,7 +37,9 @@ def test_from_the_first_page_to_a_link_that_is_dead_again(visitor: Come) -> None
         name, probability = bars.first.locator(".name").inner_text(), percent(bars.first.inner_text())
         assert page.inner_text("#wb-title") == f"Why “{name}”?"
         assert 0 < probability < 100
-        page.wait_for_selector(".slot:visible .trust:text-matches('(faithfulness|not above chance,) [+−]?\\\\d')", timeout=120_000)
+        page.wait_for_selector(
+            ".slot:visible .trust:text-matches('(faithfulness|not above chance,) [+−]?\\\\d')", timeout=120_000
+        )
 
         page.click("a.nav >> text=Gallery")
         page.fill("#search", "my-cup")
@@ -69,7 +71,9 @@ def test_from_the_first_page_to_a_link_that_is_dead_again(visitor: Come) -> None
             text = stranger.page.inner_text("body")
             assert f"Why “{name}”?" in text and f"{probability:.1f} %" in text.replace("\u202f", " ")
             assert "faithfulness" in text and "Grad-CAM" in text
-            stranger.page.locator("img").last.scroll_into_view_if_needed()  # the curves are loaded when one comes to them
+            stranger.page.locator(
+                "img"
+            ).last.scroll_into_view_if_needed()  # the curves are loaded when one comes to them
             stranger.page.wait_for_timeout(500)
             assert stranger.page.locator("img").evaluate_all("all => all.every(i => i.complete && i.naturalWidth)")
             assert stranger.pixels("img").std() > 15

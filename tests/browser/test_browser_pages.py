@@ -58,7 +58,9 @@ def settled(me: Visitor, name: str) -> Any:
     if name in ("workbench", "explanation"):
         me.painted(2 if name == "workbench" else 1)
         place = ".slot .trust" if name == "workbench" else "#ex-badge .trust"
-        page.wait_for_selector(f"{place}:text-matches('(faithfulness|not above chance,) [+−]?\\\\d') >> nth=0", timeout=150_000)
+        page.wait_for_selector(
+            f"{place}:text-matches('(faithfulness|not above chance,) [+−]?\\\\d') >> nth=0", timeout=150_000
+        )
     if name == "table":
         page.wait_for_selector(".ag-cell >> text=Saliency")
     me.until("[...document.images].every(i => i.complete || i.loading === 'lazy')")

@@ -139,6 +139,7 @@ def test_shares_add_up_to_one_hundred_for_any_map(value):
         ({4: -1}, "Nothing speaks for koala. The middle carries 100 % of the evidence against it."),
         ({}, "The map is 0 everywhere: this method finds nothing that speaks for or against koala."),
         (dict.fromkeys(range(9), 1), "The evidence for koala is spread over the picture; no ninth of it carries more than 11 %."),
+        (dict(enumerate([14, 13, 13, *[10] * 6])), "The evidence for koala is spread over the picture; no ninth of it carries more than 14 %."),
     ],
 )  # fmt: skip
 def test_the_sentence_says_what_a_person_would_say(cells, sentence):

@@ -93,6 +93,16 @@ def test_short_work_overtakes_long_work_of_the_same_class_between_two_steps(benc
     assert bench.kinds("short")[-1] == "done"
 
 
+def test_a_running_batch_is_not_broken_off_by_one_more_of_its_kind(bench: Bench) -> None:
+    bench.submit(*(work(f"a{n}", key="k", cost=2, steps=20) for n in range(8)))
+    bench.turns(1)
+    for n in range(8):
+        bench.submit(work(f"b{n}", key="k", cost=2, steps=4))
+        bench.turns(1)
+    bench.finish()
+    assert [len(b) for b in bench.executor.log] == [8, 8]
+
+
 def test_more_urgent_classes_go_first_whatever_they_cost(bench: Bench) -> None:
     bench.submit(
         work("bulk", priority=2, steps=3), work("trust", priority=3), work("live", priority=0, cost=99, steps=3)

@@ -34,7 +34,8 @@ def order(kind: str, outputs: Tensor) -> list[int]:
     first is what is explained where no target is named."""
     if kind == "regression":
         return list(range(len(outputs)))
-    return [int(i) for i in outputs.double().argsort(descending=True, stable=True)]
+    ranked: list[int] = outputs.double().argsort(descending=True, stable=True).tolist()
+    return ranked
 
 
 def predictions(
@@ -45,14 +46,15 @@ def predictions(
     import torch
 
     z = outputs.double()
-    p = torch.softmax(z, 0) if kind == "single-label" else torch.sigmoid(z)
+    logit = z.tolist()
+    probability = (torch.softmax(z, 0) if kind == "single-label" else torch.sigmoid(z)).tolist()
     best = order(kind, outputs)[:most]
     return [
         {
             "index": i,
             "name": names[i],
-            "probability": None if kind == "regression" else float(p[i]),
-            "logit": float(outputs[i]),
+            "probability": None if kind == "regression" else probability[i],
+            "logit": logit[i],
             "unit": unit,
         }
         for i in (*best, *(i for i in also if i not in best))

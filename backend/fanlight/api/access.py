@@ -7,8 +7,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 
 from fanlight.api.gate import visitor
+from fanlight.errors import InvalidField, shorten
 from fanlight.service.context import Context, Visitor
 
 
@@ -19,6 +21,23 @@ def _context(request: Request) -> Context:
 
 def _visitor(request: Request) -> Visitor:
     return visitor(request.scope)
+
+
+async def known_query(request: Request) -> None:
+    """Refuses a query parameter that the address does not have: a misspelt filter would look like an answer to it."""
+    route = request.scope["route"]
+    if not request.url.query or not isinstance(route, APIRoute):
+        return
+    known = [p.alias for p in route.dependant.query_params]
+    strange = next((name for name in request.query_params if name not in known), None)
+    if strange is not None:
+        raise InvalidField(
+            f"There is no parameter “{shorten(strange)}” at this address.",
+            code="invalid_request",
+            given=shorten(strange),
+            allowed=sorted(known),
+            hint="docs/api.md lists the parameters of each address.",
+        )
 
 
 Services = Annotated[Context, Depends(_context)]

@@ -13,7 +13,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 ROWS, COLUMNS = ("upper", "", "lower"), ("left", "", "right")
 NAMES = ("upper left", "top", "upper right", "left", "middle", "right", "lower left", "bottom", "lower right")
-SPREAD = 0.4  # where three of nine places carry no more than this, nothing stands out
+HALF = 0.5  # three of nine places that carry less than this do not stand out: an even map puts a third there
 AGAINST = 0.1  # evidence against is worth a word from this share of the whole
 
 
@@ -73,10 +73,10 @@ def sentence(values: Array, *, signed: bool, target: str) -> str:
 def _carried(total: Array, what: str) -> str:
     share = total / total.sum()
     order = np.argsort(-share, kind="stable")
-    count = next((n for n in (1, 2, 3) if share[order[:n]].sum() >= 0.5 - 1e-9), 3)
-    carried = share[order[:count]].sum()
-    if carried <= SPREAD:
+    count = next((n for n in (1, 2, 3) if share[order[:n]].sum() >= HALF - 1e-9), None)
+    if count is None:
         return f"The {what} is spread over the picture; no ninth of it carries more than {percent(share.max())}."
+    carried = share[order[:count]].sum()
     names = [f"the {NAMES[i]}" for i in order[:count]]
     listed = names[0] if count == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return f"{listed[0].upper()}{listed[1:]} {'carries' if count == 1 else 'carry'} {percent(carried)} of the {what}."

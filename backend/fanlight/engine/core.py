@@ -1,7 +1,7 @@
 """The compute core: one queue, one device, one step at a time. The same object runs in a call, a thread, a child process or a replica.
 
 - Nothing waits for a batch to fill: an idle core starts at once, and what queues meanwhile is batched by equal key up to a cost.
-- Long work yields at every step. Between steps the most urgent work goes on: lower priority number first, then what has least left to do;
+- Long work yields at every step. Between steps the most urgent work goes on: lower priority number first, then what has least left to do per job;
   whoever has waited long is promoted, so nothing starves. So a gradient map asked for during an occlusion does not wait for it.
 - Out of memory splits a batch in halves; an error in a batch is found by running its items alone, and only the guilty one fails.
 """
@@ -86,8 +86,10 @@ class Batch:
     done: float = 0.0
 
     @property
-    def cost(self) -> float:
-        return sum(e.plan.cost for e in self.entries) * (1 - self.done)
+    def left(self) -> float:
+        """Forward passes that are left, per job: what a batch has to do is shared by all who wait for it (Smith's rule), so that
+        one more of its kind waits for it instead of breaking it off and running alone."""
+        return sum(e.plan.cost for e in self.entries) * (1 - self.done) / len(self.entries)
 
     @property
     def priority(self) -> int:
@@ -239,7 +241,7 @@ class Core:
         trusting = t - self.urgent >= QUIET
         running = min(
             (b for b in self.active if trusting or b.priority < TRUST),
-            key=lambda b: urgency(b.priority, b.served, b.cost),
+            key=lambda b: urgency(b.priority, b.served, b.left),
             default=None,
         )
         full = {p for p in range(8) if sum(b.priority == p for b in self.active) >= ACTIVE}
@@ -248,7 +250,7 @@ class Core:
         if first is None:
             return running
         if running is not None:
-            if urgency(running.priority, running.served, running.cost) <= urgency(
+            if urgency(running.priority, running.served, running.left) <= urgency(
                 first.work.priority, first.since, first.plan.cost
             ):
                 return running

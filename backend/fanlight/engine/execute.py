@@ -33,6 +33,12 @@ PREVIEW = 160  # pixels
 PREVIEW_EVERY = 0.5  # seconds
 CPU_CHUNK = 8  # fixed, so that the same request gives the same bytes on every start; docs/decisions/0003
 TOP = 10
+VERSIONS = {
+    "fanlight": version("fanlight"),
+    "torch": torch.__version__,
+    "numpy": np.__version__,
+    "python": platform.python_version(),
+}
 
 
 @dataclass(frozen=True)
@@ -328,19 +334,13 @@ class Execution:
         device = (
             torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"cpu ({platform.machine()})"
         )
-        versions = {
-            "fanlight": version("fanlight"),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        }
         return {
             "device": device,
             "threads": torch.get_num_threads(),
             "chunk": chunk,
             "seconds": round(meter.seconds, 4),
             "forwards": meter.passes,
-            "versions": versions,
+            "versions": VERSIONS,
         }
 
 

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 LINE = 64 * 2**20  # longest message from the child
-# Threads that spin at OpenMP's barriers starve each other where cores are shared: five times slower on a busy machine, no faster on an idle one.
-PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+# Threads that spin long at OpenMP's barriers starve each other where cores are shared; threads that sleep at once are late at every
+# barrier, and a network has hundreds. So they spin for some microseconds (docs/decisions/0009).
+PATIENT = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
 STARTS = 5  # deaths of the child before it was ready, one after the other, after which the engine gives up
 
 

@@ -31,9 +31,9 @@ def chunks(total: int, limit: int) -> Iterator[tuple[int, int, int]]:
 
 
 def gradient_rows(ctx: Context, items: int = 1) -> int:
-    """Rows of a pass with gradients, which keeps every activation: a quarter, which keeps the peak of memory low; half where the maps of
-    several people are made in one, for throughput."""
-    return max(1, ctx.chunk // (4 if items == 1 else 2))
+    """Rows of a pass with gradients, which keeps every activation: a quarter of a chunk, which keeps the peak of memory low; a whole
+    one where the maps of several people are made in one, for throughput (docs/decisions/0003)."""
+    return max(1, ctx.chunk // 4) if items == 1 else ctx.chunk
 
 
 def padded(x: Tensor, rows: int) -> Tensor:

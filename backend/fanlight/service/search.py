@@ -69,7 +69,7 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
         )
 
     _known(context, query.equal)
-    start = _decode(query.cursor) if query.cursor else None
+    start = _decode(query.cursor, query.sort) if query.cursor else None
 
     listing_service.refresh(context)
 
@@ -90,7 +90,7 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
             items=[
                 explanation_wire(context, records[i], tags[i]) for i in (r.explanation for r in rows) if i in records
             ],
-            next_cursor=_encode(rows[-1].rank, rows[-1].n) if more else None,
+            next_cursor=_encode(query.sort, rows[-1].rank, rows[-1].n) if more else None,
             total=total,
             total_is_floor=kept is None and len(seen) > EXACT,
             facets={} if query.cursor else _facets(context, conn, visitor, query, seen[:EXACT]),
@@ -212,19 +212,26 @@ def _tuples(conn: Connection, wanted: Select[Any]) -> list[tuple[Any, ...]]:
     return list(conn.execute(wanted).cursor.fetchall())
 
 
-def _encode(rank: Any, n: int) -> str:
-    return base64.urlsafe_b64encode(json.dumps([rank, n]).encode()).decode().rstrip("=")
+def _encode(sort: str, rank: Any, n: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([sort, rank, n]).encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str) -> tuple[float, int]:
+def _decode(cursor: str, sort: str) -> tuple[float, int]:
     try:
-        rank, n = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        made_for, rank, n = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 2**63 for v in (rank, n))
         if not numbers or not isinstance(n, int):  # NaN fails too
             raise ValueError
-        return rank, n
     except (ValueError, TypeError, RecursionError) as error:
         raise _foreign(cursor) from error
+    if made_for != sort:
+        raise InvalidField(
+            "This cursor belongs to a list in another order.",
+            code="invalid_cursor",
+            given=cursor,
+            hint=f"Start from the first page with sort={sort}, or ask for the next page in the order of the first.",
+        )
+    return rank, n
 
 
 def position(cursor: str) -> int:

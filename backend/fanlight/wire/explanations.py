@@ -40,7 +40,7 @@ class ExplanationRequest(Request):
     explainer: Id
     target: Target | None = None
     params: dict[str, Any] = {}
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 0
 
 
 class Prediction(Wire):
