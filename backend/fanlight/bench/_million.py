@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sqlalchemy import insert
+from sqlalchemy import func, insert, select
 
+from fanlight.errors import FanlightError
 from fanlight.service import listing
 from fanlight.service.context import WORKSPACE
 from fanlight.service.keys import NUMERICS
@@ -75,10 +76,18 @@ def records(count: int, seed: int = 0) -> Iterator[Made]:
 
 
 def fill(url: str, count: int) -> None:
-    """Migrates an empty database and stores `count` explanations with their tags and their rows in the list."""
+    """Migrates a database and stores `count` explanations with their tags and their rows in the list, unless they are there.
+
+    Errors: FanlightError where it holds another number of them.
+    """
     upgrade(url)
     database = Database(url)
     try:
+        there = database.read(lambda c: c.execute(select(func.count()).select_from(explanation)).scalar_one())
+        if there == count:
+            return
+        if there:
+            raise FanlightError(f"The database holds {there} explanations instead of {count}.", code="not_empty")
         made = records(count)
         while batch := list(itertools.islice(made, BATCH)):
             database.write(lambda c, b=batch: _store(c, b))  # type: ignore[misc]

@@ -56,7 +56,8 @@ EXACT = 10_000
 
 
 def run(options: Sequence[str]) -> dict[str, Any]:
-    """Options: --rows N, --rounds N, --requests N (per round and kind of question), --postgres URL (of an empty database)."""
+    """Options: --rows N, --rounds N, --requests N (per round and kind of question), --postgres URL (of an empty database, or of one that
+    this benchmark has filled), --folder PATH (keeps the SQLite database there, and uses the one that is there)."""
     parser = argparse.ArgumentParser(prog="fanlight bench gallery --", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -64,13 +65,16 @@ def run(options: Sequence[str]) -> dict[str, Any]:
     parser.add_argument(
         "--postgres", help="postgresql+psycopg://... of an empty database; without it SQLite alone is measured"
     )
+    parser.add_argument("--folder", type=Path, help="keep the SQLite database here for the next run")
     chosen = parser.parse_args(options)
     about = {"benchmark": "gallery", "date": today(), "machine": machine(), "versions": versions(PACKAGES)}
-    about["options"] = {**vars(chosen), "postgres": None}
+    about["options"] = {"rows": chosen.rows, "rounds": chosen.rounds, "requests": chosen.requests}
     measured: dict[str, Sequence[float]] = {}
     with tempfile.TemporaryDirectory(prefix="fanlight-bench-") as name:
         folder = Path(name)
-        urls = {"sqlite": f"sqlite:///{folder / 'gallery.sqlite'}"}
+        kept = chosen.folder or folder
+        kept.mkdir(parents=True, exist_ok=True)
+        urls = {"sqlite": f"sqlite:///{kept.resolve() / 'gallery.sqlite'}"}
         if chosen.postgres:
             urls["postgresql"] = chosen.postgres
         for database, url in urls.items():
