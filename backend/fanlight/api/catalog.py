@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from sqlalchemy import select
 
 from fanlight import wire
@@ -21,13 +21,18 @@ PACKAGES = ("fanlight", "torch", "torchvision", "numpy", "fastapi", "sqlalchemy"
 router = APIRouter()
 
 
-@router.get("/models")
+async def _loaded(context: Services) -> None:
+    """A page that is opened while the server starts gets its models a moment later instead of none."""
+    await context.models.loaded()
+
+
+@router.get("/models", dependencies=[Depends(_loaded)])
 def models(context: Services, _: Who) -> list[wire.Model]:
     """The registered models, without their class names and cards."""
     return context.models.listed()
 
 
-@router.get("/models/{id}")
+@router.get("/models/{id}", dependencies=[Depends(_loaded)])
 def model(id: str, context: Services, _: Who) -> wire.Model:
     return context.models.shown(id)
 

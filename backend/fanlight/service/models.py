@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import sys
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
+LOADING = 30.0  # seconds that an answer waits for models that are still being loaded
 FIELD_GUIDE = "field-guide"  # its bundles' names begin so
 
 
@@ -39,6 +41,11 @@ class Models:
         self._indices: dict[str, dict[str, list[int]]] = {}
         self.problems: dict[str, str] = {}
         self.ready = asyncio.Event()
+
+    async def loaded(self) -> None:
+        """Waits until every model was loaded or refused; LOADING seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.ready.wait(), LOADING)
 
     async def register(self) -> None:
         """Has the engine describe every source; what fails is noted in `problems` and does not stop the others."""
