@@ -37,7 +37,6 @@ class Plan:
         backbone_rate: of the backbone stage, the highest of a one-cycle schedule.
         warm_rate, joint_rate, prototype_rate: AdamW.
         slot_travel, last_travel: distance that a raw gate, and a weight of the last layer, may move in its stage.
-        prune: whether gates may shut at all.
     """
 
     variant: losses.Variant = "paper"
@@ -140,7 +139,7 @@ class Training:
         sums: dict[str, float] = {}
         count = 0
         self.model.train(stage in ("backbone", "warm", "joint"))
-        torch.manual_seed(hash((self.plan.seed, STAGES.index(stage), number)) % 2**31)
+        torch.manual_seed(self.plan.seed * 10_000 + STAGES.index(stage) * 1_000 + number)
         for step, (x, classes) in enumerate(self.data.augmented(100 * STAGES.index(stage) + number)):
             self._rate(stage, (number * self.data.steps + step) / max(total * self.data.steps, 1), number, optimiser)
             found = self._losses(stage, x, classes)
