@@ -67,7 +67,7 @@ class calls:
     job = staticmethod(lambda id: Call("GET", f"/jobs/{id}", _as(wire.Job)))
     cancel = staticmethod(lambda id: Call("DELETE", f"/jobs/{id}", _as(wire.Job)))
     trust = staticmethod(lambda id: Call("GET", f"/explanations/{id}/trust", _as(wire.Trust)))
-    measure_trust = staticmethod(lambda id: Call("POST", f"/explanations/{id}/trust", _as(wire.Trust), json={}))
+    measures = staticmethod(lambda id: Call("GET", f"/explanations/{id}/trust/measures", _as(list[wire.Measure])))
     recompute = staticmethod(lambda id: Call("POST", f"/explanations/{id}/recompute", _outcome, params={"wait": 2}))
     shares = staticmethod(lambda: Call("GET", "/shares", _as(list[wire.Share])))
     revoke = staticmethod(lambda id: Call("DELETE", f"/shares/{id}", _as(wire.Share)))
@@ -129,6 +129,11 @@ class calls:
 
     @staticmethod
     def patch(id: str, **changes: Any) -> Call[wire.Explanation]:
+    @staticmethod
+    def measure_trust(id: str, measures: Sequence[str] | None = None) -> Call[wire.Trust]:
+        """Insertion and deletion, or what is named: see `measures`, which says what each will cost."""
+        return Call("POST", f"/explanations/{id}/trust", _as(wire.Trust), json=_given(measures=measures))
+
         return Call("PATCH", f"/explanations/{id}", _as(wire.Explanation), json=_given(**changes))
 
     @staticmethod
@@ -307,3 +312,25 @@ class AsyncClient:
 
     async def close(self) -> None:
         await self._http.aclose()
+    def check(self, id: str, measures: Sequence[str] | None = None, *, timeout: float = 600) -> wire.Explanation:
+        """The explanation with its map measured further: what `measures` names, else everything that can be; waits for it.
+
+        >>> fan.check(record.id).trust.checks["stability"].found.value
+        """
+        names = [m.name for m in self.send(calls.measures(id)) if m.available] if measures is None else list(measures)
+        if names:
+            self.send(calls.measure_trust(id, names))
+        end = time.monotonic() + timeout
+        while True:
+            record: wire.Explanation = self.send(calls.explanation(id))
+            open_ = [c for n, c in record.trust.checks.items() if n in names and c.state == "pending"]
+            if not open_:
+                return record
+            if time.monotonic() > end:
+                raise FanlightError(
+                    f"Not measured after {timeout:g} s; it goes on: job {open_[0].job}.",
+                    code="timeout",
+                    hint="GET /api/v1/jobs/{id}",
+                )
+            time.sleep(0.2)
+

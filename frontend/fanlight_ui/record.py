@@ -41,6 +41,8 @@ class Known:
         info: of the method; None where it is no longer registered.
         classes: of the model, for choosing another; empty where the model is gone.
         before: the explanation that this one changed, if any.
+        further: what can be measured of its trust beyond faithfulness; None where that is not known.
+        jobs: of the measurements that run now, by id.
     """
 
     record: wire.Explanation
@@ -48,6 +50,8 @@ class Known:
     info: wire.ExplainerInfo | None = None
     classes: Sequence[dict[str, str]] = ()
     before: wire.Explanation | None = None
+    further: Sequence[wire.Measure] | None = None
+    jobs: Mapping[str, wire.Job] = field(default_factory=dict)
 
 
 def title(record: wire.Explanation) -> str:
@@ -135,7 +139,7 @@ def body(known: Known) -> list[Component]:
                 html.Div(
                     [
                         html.Section(
-                            [html.Div(trust_parts(record), id="ex-trust"), world.of(record, known.info)],
+                            [html.Div(trust_parts(known), id="ex-trust"), world.of(record, known.info)],
                             className="card pad trust-part",
                         ),
                         know(record, known.info, title(record)),
@@ -311,5 +315,5 @@ def live_panel(panel: wire.LivePanel, under: str) -> list[Component]:
     ]
 
 
-def trust_parts(record: wire.Explanation) -> list[Component]:
-    return [html.H2("How far to trust it"), trust.strip(record.trust)]
+def trust_parts(known: Known) -> list[Component]:
+    return [html.H2("How far to trust it"), trust.strip(known.record.trust, known.further, known.jobs)]

@@ -12,8 +12,8 @@ from sqlalchemy import select
 from fanlight import wire
 from fanlight.api.access import Services, Who
 from fanlight.api.body import StrictRoute
-from fanlight.errors import Conflict, InvalidField, unknown
-from fanlight.service import explain, interventions, outcome, pictures, records, search
+from fanlight.errors import InvalidField, unknown
+from fanlight.service import checks, explain, interventions, pictures, records, search
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import Promise
 from fanlight.store import ledger
@@ -135,50 +135,19 @@ def trust(id: str, context: Services, who: Who) -> wire.Trust:
 
 @router.post("/explanations/{id}/trust", responses={202: {"model": wire.Trust}}, response_model=wire.Trust)
 def measure(id: str, context: Services, who: Who, wanted: wire.TrustRequest | None = None) -> JSONResponse:
-    """Measures how faithful the map is, against the random floor. 202 while it is computed.
+    """Measures how faithful the map is, and what is named beyond that. 202 while it is computed.
 
-    Insertion and deletion share their forward passes and are always measured together: `measures` is omitted or names both.
+    Insertion and deletion share their forward passes and are always measured together; `measures` without them measures only the further
+    ones that it names. What is there already is not measured again.
     """
-    unknown_measures = set((wanted.measures if wanted else None) or []) - set(wire.MEASURES)
-    if unknown_measures:
-        raise InvalidField(
-            "There is no such measure.",
-            code="unknown_measure",
-            given=sorted(unknown_measures),
-            allowed=list(wire.MEASURES),
-        )
-    if wanted is not None and wanted.measures is not None and set(wanted.measures) != set(wire.MEASURES):
-        raise InvalidField(
-            "The measures are always taken together.",
-            code="measures_together",
-            given=wanted.measures,
-            allowed=list(wire.MEASURES),
-            hint="Leave `measures` out, or name all of them.",
-        )
-    record = read(context, who, id)
-    if record.state != "succeeded":
-        raise Conflict(
-            f"Only a finished explanation can be measured; this one is {record.state}.", code="not_finished", given=id
-        )
-    if record.trust.state in ("succeeded",):
-        return JSONResponse(record.trust.model_dump(mode="json"))
-    if not any(a.kind == outcome.MEASURABLE for a in record.artifacts):
-        raise InvalidField(
-            "This kind of result has no measure of faithfulness.",
-            code="not_measurable",
-            given=[a.kind for a in record.artifacts],
-        )
+    waiting = checks.ask(context, who, id, wanted.measures if wanted else None)
+    return JSONResponse(read(context, who, id).trust.model_dump(mode="json"), 202 if waiting else 200)
 
-    def act(conn: Any) -> None:
-        busy = conn.execute(
-            select(job.c.id).where(job.c.explanation == id, job.c.kind == "trust", job.c.state.in_(ledger.OPEN))
-        ).first()
-        if busy is None:
-            outcome.measure(context, conn, id)
 
-    context.db.write(act)
-    context.dispatcher.kick()
-    return JSONResponse(read(context, who, id).trust.model_dump(mode="json"), 202)
+@router.get("/explanations/{id}/trust/measures")
+def measures(id: str, context: Services, who: Who) -> list[wire.Measure]:
+    """What can be measured further, and what it will cost."""
+    return checks.offered(context, who, id)
 
 
 @router.get("/explanations/{id}/card.png", response_class=Response, responses=PNG)

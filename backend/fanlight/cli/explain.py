@@ -16,6 +16,7 @@ from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.output import Json, emit, say
 from fanlight.client import Call, Client, calls
 from fanlight.drawing.number import output, signed
+from fanlight.drawing.trust import edges_alone, rows
 
 PENDING = ("pending", "running")
 
@@ -51,6 +52,12 @@ def explain(
         bool,
         typer.Option("--trust", help="Wait until its faithfulness is measured, too; that follows the map by itself."),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Measure it further and wait: stability, an untrained network, agreement. Implies --trust."
+        ),
+    ] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait; the job goes on afterwards.")] = 600,
     as_json: Json = False,
     url: Url = None,
@@ -70,8 +77,10 @@ def explain(
         record = watched(
             client, model, client.upload(file).id, explainer, target=chosen, params=params, seed=seed, timeout=timeout
         )
-        if trust:
+        if trust or check:
             record = trusted(client, record, timeout)
+        if check:
+            record = checked(client, record, timeout)
         if out is not None:
             save(client, record, out)
         page = f"{client.url}/e/{record.id}"
@@ -121,6 +130,18 @@ def trusted(client: Client, record: wire.Explanation, timeout: float) -> wire.Ex
     return record
 
 
+def checked(client: Client, record: wire.Explanation, timeout: float) -> wire.Explanation:
+    """The record with everything that can be measured of its map; what is measured and how far that is, is on stderr meanwhile."""
+    offered = client.send(calls.measures(record.id))
+    names = [m.name for m in offered if m.available]
+    if not names:
+        say(f"It cannot be checked further: {offered[0].reason}")
+        return record
+    took = sum(m.seconds or 0.0 for m in offered if m.available)
+    say(f"Checking further: about {took:.0f} s")
+    return client.check(record.id, names, timeout=timeout)
+
+
 def standing(job: wire.Job) -> str:
     """Where a job is: its place in the queue, or what it does and how long it will take."""
     if job.place is not None:
@@ -144,6 +165,7 @@ def sentences(record: wire.Explanation) -> str:
     """What a person wants to read of it."""
     lines = [f"{p.name}: {output(p.probability, p.logit, p.unit, 1)}" for p in record.prediction[:5]]
     lines += ["", f"{record.explainer_title} for {record.target_name}", record.summary, faithfulness(record.trust)]
+    lines += [row.line for row in rows(record.trust) if row.name in record.trust.checks]
     lines += [f"Explanation {record.id}"]
     return "\n".join(lines)
 
@@ -156,4 +178,5 @@ def faithfulness(trust: wire.Trust) -> str:
         return trust.reason or "Its faithfulness is not measured."
     band = trust.interval["faithfulness"]
     above = "above" if trust.above_floor else "not above"
-    return f"Faithfulness {signed(trust.faithfulness)} ({signed(band.lo)} to {signed(band.hi)}): {above} random maps of this picture."
+    beside = f"; {edges_alone(trust)}" if trust.edges else ""
+    return f"Faithfulness {signed(trust.faithfulness)} ({signed(band.lo)} to {signed(band.hi)}): {above} random maps of this picture{beside}."

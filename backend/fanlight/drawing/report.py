@@ -71,16 +71,11 @@ def pdf(section: Section, pictures: Mapping[str, bytes], *, created: float) -> b
     if section.answers:
         rows = [[say(a.full), say(a.chance, "right")] for a in section.answers]
         flow += [say("What the model says", "head"), _table(rows, [wide - 30 * mm, 30 * mm])]
-    trust: list[Any] = [
-        say("How far to trust it", "head"),
-        say(section.badge.text.capitalize() + "."),
-        say(section.badge.meaning),
-    ]
-    if section.measures:
-        trust.append(say(section.measures))
+    known = [say(words, name) for words, name in trusted(section)]
+    trust: list[Any] = [say("How far to trust it", "head"), *known[:3]]
     if "curves.png" in pictures:
         trust.append(drawn(pictures["curves.png"], 110 * mm, section.curves_height / section.curves_width))
-    flow.append(KeepTogether(trust))
+    flow += [KeepTogether(trust), *known[3:]]
     for title, words in (("How to read it", section.reading), ("How it misleads", section.misleads)):
         if words:
             flow += [say(title, "head"), say(words)]
@@ -119,6 +114,24 @@ def pdf(section: Section, pictures: Mapping[str, bytes], *, created: float) -> b
     )
     document.build(flow, onFirstPage=foot, onLaterPages=foot)
     return out.getvalue()
+
+
+def trusted(section: Section) -> list[tuple[str, str]]:
+    """What the report says of trust, each with its style: the badge, the measures beside their floors, what was checked further, and what the
+    method scores where the truth is known."""
+    said = [
+        (section.badge.text.capitalize() + ".", "body"),
+        (section.badge.meaning, "body"),
+        (section.measures, "body"),
+    ]
+    for row in section.rows:
+        if row.name == "faithfulness":
+            said.append((f"On the same picture: {row.floors}.", "quiet"))
+        else:
+            said += [(row.line, "body"), (row.detail, "quiet")]
+    if section.world is not None:
+        said += [(section.world.sentence, "body"), (section.world.detail, "quiet")]
+    return [(words, name) for words, name in said if words]
 
 
 def _table(rows: list[list[Any]], widths: list[float]) -> Any:

@@ -50,6 +50,7 @@ class Section:
     answers: list[Answer]
     badge: trust.Badge
     measures: str
+    rows: list[trust.Row]
     world: wire.WorldScore | None
     bar: Bar | None
     edited: str
@@ -109,6 +110,7 @@ def section(
         ],
         badge=trust.badge(record.trust),
         measures=_measures(record.trust),
+        rows=_rows(record.trust),
         world=world,
         bar=bar(world.headline) if world and world.headline else None,
         edited=_edited(record.edits),
@@ -140,6 +142,12 @@ def _measures(record: wire.Trust) -> str:
     if record.completeness_error is not None:
         parts.append(f"completeness error {percent(record.completeness_error, 1)}")
     return ", ".join(parts).capitalize() + ("." if parts else "")
+
+
+def _rows(record: wire.Trust) -> list[trust.Row]:
+    """Faithfulness beside its floors, and the further checks that were over when the record was frozen."""
+    over = {name for name, check in record.checks.items() if check.state != "pending"}
+    return [row for row in trust.rows(record) if row.name == "faithfulness" or row.name in over]
 
 
 def _edited(edits: list[dict[str, Any]]) -> str:

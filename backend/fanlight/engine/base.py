@@ -20,14 +20,16 @@ class Work:
 
     Args:
         job, attempt: which attempt of which job this is; a result is accepted only from the current attempt.
-        kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored; "predict" ends with the prediction.
+        kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored, "check" measures it further;
+            "predict" ends with the prediction.
         model: {"id", "digest", "source": {...}}: enough for a loader to find it and to refuse it if its digest differs.
         input: digest of the blob that holds the canonical pixels.
         explainer, version, params: the method, its version, parameters with defaults filled.
         target: canonical {"class": i}, {"minus": [a, b]} or {"similar_to": input}; None means the top prediction.
         reference: for {"similar_to": ...}: digest of the blob that holds that picture's canonical pixels.
         edits: applied to the picture, in order, before anything else.
-        artifacts: for "trust": digests of the stored artifacts by name.
+        artifacts: for "trust" and "check": digests of the stored artifacts by name.
+        measure: for "check": which of them, a name of `quality.checks`.
         floor: for "trust": the cached floor of (model, input, target), if known.
         priority: 0 live, 1 interactive, 2 bulk, 3 trust.
         deadline: seconds from now after which it is not worth finishing; None for no limit.
@@ -36,7 +38,7 @@ class Work:
 
     job: str
     attempt: int
-    kind: Literal["explain", "trust", "predict"]
+    kind: Literal["explain", "trust", "check", "predict"]
     model: Mapping[str, Any]
     input: str
     explainer: str
@@ -48,6 +50,7 @@ class Work:
     edits: tuple[Mapping[str, Any], ...] = ()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     floor: Mapping[str, Any] | None = None
+    measure: str = ""
     reference: str | None = None
     priority: int = INTERACTIVE
     deadline: float | None = None
@@ -66,7 +69,7 @@ class Event:
     """What the engine says of a job, in order; the last is one of done, failed, cancelled.
 
     Kinds and their data: started {} · progress {done, message, preview?} · predicted {prediction, target} · done {artifacts, prediction, target,
-    provenance, trust, floor} · failed {code, message, hint, retryable} · cancelled {}.
+    provenance, trust, floor, check} · failed {code, message, hint, retryable} · cancelled {}.
     """
 
     job: str

@@ -26,7 +26,8 @@ from fanlight.errors import ComputeFailed, FanlightError
 from fanlight.explainers.base import Item, Run, Step, Target
 from fanlight.explainers.registry import find
 from fanlight.images import apply_edits, load as load_pixels, png
-from fanlight.quality import trust
+from fanlight.quality import checks, trust
+from fanlight.quality.again import MAP, Subject
 
 T = TypeVar("T")
 PREVIEW = 160  # pixels
@@ -125,7 +126,7 @@ class Execution:
         explainer = find(work.explainer, self.config.explainers)
         params = explainer.Params(**work.params)
         cost = explainer.cost(params, tuple(work.model.get("size", (224, 224))))
-        if work.kind == "trust" or cost > BATCH_COST // 2:
+        if work.kind in ("trust", "check") or cost > BATCH_COST // 2:
             return Plan(("alone", next(self._alone)), max(cost, work.cost))
         return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), work.reference), cost)
 
@@ -170,6 +171,8 @@ class Execution:
                     results = [{} for _ in ready]
                 elif works[0].kind == "trust":
                     results = [(yield from self._trust(meter, works[good[0]], ready[0], ctx))]
+                elif works[0].kind == "check":
+                    results = [(yield from self._check(meter, model, works[good[0]], ready[0], ctx))]
                 else:
                     results = yield from self._explain(meter, [works[n] for n in good], ready, ctx)
                 for n, result, t, item in zip(good, results, top, ready, strict=True):
@@ -329,6 +332,31 @@ class Execution:
         result = yield from meter.relay(trust.run(meter.model, item, artifacts, work.floor, ctx))
         curves = self._put(result.curves.check()) if result.curves is not None else None
         return {"trust": {**result.record, "curves": curves}, "floor": result.floor}
+
+    def _check(
+        self, meter: Meter, network: Any, work: Work, item: Item, ctx: Context
+    ) -> Generator[Progress, None, Outcome]:
+        artifacts = [Artifact.from_bytes(self.blobs.get(d)) for d in work.artifacts.values()]
+        explainer = find(work.explainer, self.config.explainers)
+
+        def asked(copied: Any) -> Any:
+            if work.reference is None:
+                return copied
+            return Similarity(copied, embed(copied, copied.prepare(load_pixels(self.blobs.get(work.reference)))))
+
+        subject = Subject(
+            model=meter.model,
+            network=network,
+            asked=asked,
+            item=item,
+            explainer=explainer,
+            params=explainer.Params(**work.params),
+            artifact=next(a for a in artifacts if a.kind == MAP),
+            ctx=ctx,
+        )
+        record, found = yield from meter.relay(checks.run(work.measure, subject))
+        curves = self._put(found.check()) if found is not None else None
+        return {"measure": work.measure, "check": {**record, "curves": curves}}
 
     def _provenance(self, chunk: int, meter: Meter) -> dict[str, Any]:
         device = (

@@ -1,9 +1,10 @@
-"""Trust of an `image-map`: its measured faithfulness against a random floor on the same input. docs/trust.md says it
-in words.
+"""Trust of an `image-map`: its measured faithfulness against random maps and the edge detector on the same input.
+docs/trust.md says it in words.
 
 Patches of the picture are put onto a grey picture in the order of the map (insertion), or taken away in that order
-(deletion), and the target's value is read at each step. The same with random orders of the patches is the floor. A
-map is as good as it is better than those.
+(deletion), and the target's value is read at each step. The same with random orders of the patches is the floor, and
+with the order of the edge detector, which has not seen the model, the edge floor. A map is as good as it is better than
+those.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from fanlight.artifact import Artifact
 from fanlight.explainers import evaluate, maps
 from fanlight.explainers.base import Context, Item, Step
+from fanlight.quality.again import edges, patch_means as patch_means
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,7 +31,7 @@ STEPS = 28
 ORDERS = 10
 T95 = 2.2621572  # 97.5 % quantile of Student's t with ORDERS - 1 degrees of freedom
 MIN_DIFFERENCE = 0.1  # logits between the picture and the baseline, below which there is nothing to share out
-FLOOR = 1  # changes with the floor's definition; a cached floor of another version is measured again
+FLOOR = 2  # changes with the floor's definition; a cached floor of another version is measured again
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Order = np.ndarray[Any, np.dtype[np.int64]]
@@ -57,8 +59,8 @@ def run(
     against a floor).
 
     Relative scores: insertion = AUC - floor's mean, deletion = floor's mean - AUC, faithfulness = the mean of both. Their
-    intervals are 95 % prediction intervals: a random order's would cover 0 in 95 % of cases. Curves are
-    (f - f(b)) / |f(x) - f(b)|.
+    intervals are 95 % prediction intervals: a random order's would cover 0 in 95 % of cases. `edges` are
+    the same scores of the edge detector's map. Curves are (f - f(b)) / |f(x) - f(b)|.
     """
     chosen = next((a for a in artifacts if a.kind == "image-map"), None)
     if chosen is None:
@@ -70,7 +72,7 @@ def run(
         return unavailable("The map has the same value everywhere, so it puts the patches into no order.", error)
 
     known = usable(floor)
-    share = 1 / (1 + ORDERS) if known is None else 1.0
+    share = 1 / (2 + ORDERS) if known is None else 1.0
     order = descending(scores, np.random.default_rng(item.seed))
     values = yield from _walk(model, item, [order], label, ctx, (0, share))
     f_b, f_x = float(values[0, 0]), float(values[0, -1])
@@ -94,12 +96,6 @@ def usable(floor: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def unavailable(reason: str, error: float | None = None) -> TrustResult:
     return TrustResult({"state": "unavailable", "reason": reason, "completeness_error": error})
-
-
-def patch_means(value: Floats, label: np.ndarray[Any, np.dtype[np.int32]]) -> Floats:
-    """Mean of a map over each patch, (R,)."""
-    flat = label.ravel()
-    return np.asarray(np.bincount(flat, value.ravel()) / np.bincount(flat))
 
 
 def descending(scores: Floats, rng: np.random.Generator) -> Order:
@@ -169,12 +165,18 @@ def _floor(
     ctx: Context,
     span: tuple[float, float],
 ) -> Generator[Step, None, dict[str, Any]]:
-    """Curves of ORDERS random orders, JSON-able. The orders are drawn from the input's key, so that a floor can be
-    measured again."""
+    """Curves of ORDERS random orders and of the order of the edge detector, JSON-able; no edges, no such curves. The
+    orders are drawn from the input's key, so that a floor can be measured again."""
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(item.key.encode()).digest()[:8], "little"))
     orders = [rng.permutation(int(label.max()) + 1) for _ in range(ORDERS)]
+    outline = patch_means(edges(model, item, ctx), label)
+    if np.ptp(outline) > 0:
+        orders.append(descending(outline, rng))
     values = normal((yield from _walk(model, item, orders, label, ctx, span)), f_b, f_x)
-    return {"version": FLOOR, "insertion": values[:ORDERS].tolist(), "deletion": values[ORDERS:].tolist()}
+    insertion, deletion = values.reshape(2, len(orders), -1).tolist()
+    drawn = {"insertion": insertion[:ORDERS], "deletion": deletion[:ORDERS]}
+    plain = {"insertion": insertion[ORDERS:], "deletion": deletion[ORDERS:]}
+    return {"version": FLOOR, **drawn, "edges": plain}
 
 
 def _compare(values: Floats, floor: dict[str, Any], error: float | None, f_b: float, f_x: float) -> TrustResult:
@@ -182,10 +184,8 @@ def _compare(values: Floats, floor: dict[str, Any], error: float | None, f_b: fl
     picture."""
     random = {k: np.asarray(floor[k]) for k in ("insertion", "deletion")}  # (ORDERS, STEPS + 1)
     ours = {"insertion": values[0], "deletion": values[1]}
-    gains = {"insertion": auc(ours["insertion"]), "deletion": -auc(ours["deletion"])}
-    chance = {"insertion": auc(random["insertion"]), "deletion": -auc(random["deletion"])}  # (ORDERS,)
-    for each in (gains, chance):
-        each["faithfulness"] = (each["insertion"] + each["deletion"]) / 2
+    gains, chance = _gains(ours), _gains(random)  # (), (ORDERS,)
+    outline = _gains({k: np.asarray(floor["edges"][k]) for k in ours}) if floor["edges"]["insertion"] else {}  # (1,)
     relative = {k: float(gains[k] - chance[k].mean()) for k in gains}
     reach = {k: float(band(chance[k])) for k in gains}
     record = {
@@ -193,6 +193,7 @@ def _compare(values: Floats, floor: dict[str, Any], error: float | None, f_b: fl
         **relative,
         "above_floor": relative["faithfulness"] > reach["faithfulness"],
         "completeness_error": error,
+        "edges": {k: float(outline[k][0] - chance[k].mean()) for k in outline},
         "floor": {k: float(auc(random[k]).mean()) for k in random} | {"orders": ORDERS, "patch": PATCH, "steps": STEPS},
         "interval": {k: {"lo": relative[k] - reach[k], "hi": relative[k] + reach[k]} for k in relative},
         "reason": None,
@@ -214,6 +215,12 @@ def _compare(values: Floats, floor: dict[str, Any], error: float | None, f_b: fl
         },
     )
     return TrustResult(record, floor, curves)
+
+
+def _gains(curves: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Insertion, deletion and the mean of both, each so that more is better, of curves (..., STEPS + 1)."""
+    insertion, deletion = auc(curves["insertion"]), -auc(curves["deletion"])
+    return {"insertion": insertion, "deletion": deletion, "faithfulness": (insertion + deletion) / 2}
 
 
 def band(draws: Floats) -> Floats:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from fanlight.engine.base import Handle, Work
 from fanlight.errors import ComputeFailed, FanlightError, Unavailable
-from fanlight.service.outcome import finished, predicted, verified
+from fanlight.service.outcome import finished, predicted, unmeasured, verified
 from fanlight.store import ledger
 from fanlight.store.database import now
 from fanlight.store.tables import explanation, job
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-HELD = {"explain": 64, "trust": 4}  # most jobs that this server holds at a time
+# Most jobs that this server holds at a time. A check may hold a copy of its network, so there is one.
+HELD = {"explain": 64, "trust": 4, "check": 1}
 RENEW = 10.0
 _STATE = select(explanation.c.state).where(explanation.c.id == bindparam("id"))
 TOGETHER = 0.01  # seconds in which the jobs of a batch say that they have begun
@@ -307,12 +308,11 @@ class Dispatcher:
 
     def _closed(self, conn: Connection, row: Row[Any], state: str, error: Mapping[str, Any] | None) -> None:
         """The record of a job that ended without a result."""
-        if row.kind == "trust":
-            message = error["message"] if error else "The measurement was cancelled."
-            values: dict[str, Any] = {"trust": {"state": "failed", "reason": message}, "trust_class": "unavailable"}
+        if row.kind != "explain":
+            unmeasured(conn, row, state, error)
         else:
-            values = {"state": state, "live": False, "error": error, "finished": now(conn)}
-        conn.execute(update(explanation).where(explanation.c.id == row.explanation).values(**values))
+            values: dict[str, Any] = {"state": state, "live": False, "error": error, "finished": now(conn)}
+            conn.execute(update(explanation).where(explanation.c.id == row.explanation).values(**values))
         self._event(conn, row, state)
 
     def _event(self, conn: Connection, row: Row[Any], state: str) -> None:

@@ -298,8 +298,6 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
             ledger.emit(conn, visitor.workspace, {"type": "changed", "explanation": before})
         count(conn, visitor.workspace, "explanations", -1)
         ledger.emit(conn, visitor.workspace, {"type": "deleted", "explanation": ident})
-        if row.job and row.state in ledger.OPEN:
-            stop.append(row.job)
         return wire.Deleted(id=ident, revoked_shares=revoked)
 
     stop: list[str] = []
@@ -313,3 +311,5 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
 def _known_top(conn: Connection, workspace: str, model: str, ident: str) -> list[dict[str, Any]] | None:
     row = conn.execute(_TOP, {"workspace": workspace, "model": model, "input": ident}).first()
     return list(row.top) if row else None
+        working = select(job.c.id).where(job.c.explanation == ident, job.c.state.in_(ledger.OPEN))
+        stop.extend(conn.execute(working).scalars())

@@ -122,6 +122,7 @@ def _json(whole: Whole) -> bytes:
         "question": said.question,
         "sentence": said.sentence,
         "trust": said.badge.text,
+        "checks": {row.name: row.line for row in said.rows if row.sentence},
         "scale": asdict(said.legend) if said.legend else None,
         "table": asdict(said.table) if said.table else None,
         "facts": {name: full or value for name, value, full in said.facts},

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 from fanlight.artifact import Artifact, canonical, digest
 from fanlight.engine.base import TRUST, Work
 from fanlight.errors import ComputeFailed, NotFound
+from fanlight.quality import trust as faithfulness
 from fanlight.service.keys import key
 from fanlight.store import ledger
 from fanlight.store.database import now
@@ -27,7 +28,9 @@ _PREDICTED = select(prediction.c.input).where(
 )
 _REFERRED = select(reference.c.digest).where(*(reference.c[name] == bindparam(name) for name in ("digest", "owner")))
 MEASURABLE = "image-map"
-TRUST_COST = 600  # 28 steps, two directions, of one order and of ten random ones, give or take the shared ends
+TRUST_COST = (
+    660  # 28 steps, two directions, of one order, of ten random ones and of the edges, give or take the shared ends
+)
 
 
 def predicted(context: Context, conn: Connection, row: Row[Any], data: Mapping[str, Any]) -> None:
@@ -77,6 +80,8 @@ def finished(context: Context, conn: Connection, row: Row[Any], data: Mapping[st
         return
     if row.kind == "trust":
         _trusted(conn, record, data)
+    elif row.kind == "check":
+        _checked(conn, record, row, data)
     else:
         _explained(context, conn, record, data)
 
@@ -165,19 +170,25 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
 def measure(context: Context, conn: Connection, ident: str) -> str:
     """Promises the trust record of a stored explanation, at the lowest priority; returns the job."""
     record = conn.execute(select(explanation).where(explanation.c.id == ident)).one()
+    known = faithfulness.usable(
+        conn.execute(
+            select(floor.c.record).where(floor.c.workspace == record.workspace, floor.c.key == _floor_key(record))
+        ).scalar()
+    )
+    cost = TRUST_COST if known is None else TRUST_COST // 10
+    _write(conn, record, {"state": "pending"})
+    return promised(context, conn, record, kind="trust", cost=cost, floor=known)
+
+
+def promised(context: Context, conn: Connection, record: Row[Any], *, principal: str = "", **fields: Any) -> str:
+    """Puts a measurement of `record` into the queue, at the lowest priority; returns the job. Args: fields: of `Work`."""
     pixels = select(input_.c.blob).where(input_.c.workspace == record.workspace)
-    source = conn.execute(pixels.where(input_.c.id == record.input)).scalar_one()
-    other = conn.execute(pixels.where(input_.c.id == (record.target or {}).get("similar_to"))).scalar()
-    known = conn.execute(
-        select(floor.c.record).where(floor.c.workspace == record.workspace, floor.c.key == _floor_key(record))
-    ).scalar()
     model = context.models.find(record.model)
     work = Work(
         job="",
         attempt=0,
-        kind="trust",
         model={k: model[k] for k in ("id", "digest", "source", "size")},
-        input=source,
+        input=conn.execute(pixels.where(input_.c.id == record.input)).scalar_one(),
         explainer=record.explainer,
         version=record.explainer_version,
         params=record.params,
@@ -186,19 +197,15 @@ def measure(context: Context, conn: Connection, ident: str) -> str:
         numerics=record.numerics,
         edits=tuple(e for e in record.edits if "set_target" not in e),
         artifacts={a["name"]: a["digest"] for a in record.artifacts},
-        floor=known,
-        reference=other,
+        reference=conn.execute(pixels.where(input_.c.id == (record.target or {}).get("similar_to"))).scalar(),
         priority=TRUST,
-        cost=TRUST_COST if known is None else TRUST_COST // 10,
-    )
-    conn.execute(
-        update(explanation).where(explanation.c.id == ident).values(trust={"state": "pending"}, trust_class="pending")
+        **fields,
     )
     row = {
         "workspace": record.workspace,
-        "principal": record.principal,
-        "explanation": ident,
-        "kind": "trust",
+        "principal": principal or record.principal,
+        "explanation": record.id,
+        "kind": work.kind,
         "work": work.json(),
         "priority": TRUST,
         "cost": work.cost,
@@ -212,23 +219,72 @@ def _trusted(conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> Non
     if trust.get("curves"):
         _refer(conn, record, trust["curves"]["digest"])
     if data.get("floor") is not None:
-        known = conn.execute(
-            select(floor.c.key).where(floor.c.workspace == record.workspace, floor.c.key == _floor_key(record))
-        ).first()
-        if known is None:
-            conn.execute(
-                insert(floor).values(
-                    workspace=record.workspace, key=_floor_key(record), record=dict(data["floor"]), created=now(conn)
-                )
-            )
+        _keep_floor(conn, record, dict(data["floor"]))
     trust["seconds"] = data["provenance"]["seconds"]
     word = "unavailable" if trust["state"] != "succeeded" else "above" if trust["above_floor"] else "below"
-    conn.execute(
-        update(explanation)
-        .where(explanation.c.id == record.id)
-        .values(trust=trust, trust_class=word, faithfulness=trust.get("faithfulness"))
-    )
-    ledger.emit(conn, record.workspace, {"type": "trust", "explanation": record.id, "state": trust["state"]})
+    _write(conn, record, trust, trust_class=word, faithfulness=trust.get("faithfulness"))
+    _tell(conn, record, trust["state"])
+
+
+def _checked(conn: Connection, record: Row[Any], row: Row[Any], data: Mapping[str, Any]) -> None:
+    """Of further measurements the one that `row`, a settled job, made."""
+    made, about = dict(data["check"]), data["provenance"]
+    if made.get("curves"):
+        _refer(conn, record, made["curves"]["digest"])
+    made |= {k: about[k] for k in ("seconds", "forwards", "versions", "device")} | {"job": row.id}
+    note(conn, record, data["measure"], made)
+    _tell(conn, record, f"{data['measure']} {made['state']}")
+
+
+def unmeasured(conn: Connection, row: Row[Any], state: str, error: Mapping[str, Any] | None) -> None:
+    """A job of trust that ended without a result."""
+    record = conn.execute(_ONE, {"id": row.explanation}).first()
+    if record is None:
+        return
+    failed = {"state": "failed", "reason": error["message"] if error else "The measurement was cancelled."}
+    if row.kind == "trust":
+        _write(conn, record, failed)
+    else:  # one that was cancelled is as if it had never been asked for
+        name = row.work["measure"]
+        note(conn, record, name, None if state == "cancelled" else {**failed, "job": row.id})
+        _tell(conn, record, f"{name} {state}")
+
+
+def note(conn: Connection, record: Row[Any], name: str, check: Mapping[str, Any] | None) -> None:
+    """Writes down one of the further measurements, or takes it away; the rest of the trust record stays."""
+    trust = dict(_locked(conn, record))
+    others = {k: v for k, v in (trust.get("checks") or {}).items() if k != name}
+    trust["checks"] = others if check is None else {**others, name: dict(check)}
+    conn.execute(update(explanation).where(explanation.c.id == record.id).values(trust=trust))
+
+
+def _write(conn: Connection, record: Row[Any], trust: Mapping[str, Any], **columns: Any) -> None:
+    """The trust record anew; the further measurements are kept."""
+    checks = _locked(conn, record).get("checks")
+    word = {"pending": "pending", "failed": "unavailable"}.get(trust["state"])
+    values = {"trust": {**trust, **({"checks": checks} if checks else {})}, **({"trust_class": word} if word else {})}
+    conn.execute(update(explanation).where(explanation.c.id == record.id).values(**{**values, **columns}))
+
+
+def _locked(conn: Connection, record: Row[Any]) -> Mapping[str, Any]:
+    """The trust record as it is now, until the transaction ends: several measurements may come at once."""
+    wanted = select(explanation.c.trust).where(explanation.c.id == record.id).with_for_update()
+    return conn.execute(wanted).scalar() or {}
+
+
+def _tell(conn: Connection, record: Row[Any], state: str) -> None:
+    ledger.emit(conn, record.workspace, {"type": "trust", "explanation": record.id, "state": state})
+
+
+def _keep_floor(conn: Connection, record: Row[Any], found: Mapping[str, Any]) -> None:
+    """One that is already kept stays, unless it is of an older definition."""
+    where = floor.c.workspace == record.workspace, floor.c.key == _floor_key(record)
+    known = conn.execute(select(floor.c.record).where(*where)).scalar()
+    values = {"record": dict(found), "created": now(conn)}
+    if known is None:
+        conn.execute(insert(floor).values(workspace=record.workspace, key=_floor_key(record), **values))
+    elif faithfulness.usable(known) is None:
+        conn.execute(update(floor).where(*where).values(**values))
 
 
 def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select
 
 from fanlight import wire
+from fanlight.drawing.checks import WORDS
 from fanlight.explainers.registry import registry
 from fanlight.service.context import Context
 from fanlight.store import ledger
@@ -72,8 +73,11 @@ def artifact_wire(context: Context, ref: Mapping[str, Any]) -> wire.ArtifactRef:
 
 
 def trust_wire(context: Context, record: Mapping[str, Any]) -> wire.Trust:
-    curves = record.get("curves")
-    return wire.Trust.model_validate({**record, "curves": artifact_wire(context, curves) if curves else None})
+    def shown(of: Mapping[str, Any]) -> dict[str, Any]:
+        return {**of, "curves": artifact_wire(context, of["curves"]) if of.get("curves") else None}
+
+    checks = {name: shown(check) for name, check in (record.get("checks") or {}).items()}
+    return wire.Trust.model_validate({**shown(record), "checks": checks})
 
 
 def tags_of(conn: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -102,7 +106,7 @@ def job_wire(context: Context, conn: Connection, row: Row[Any], principal: str) 
     if record is not None:
         explainers = registry(context.explainers)
         method = explainers[record.explainer].title if record.explainer in explainers else record.explainer
-        title = f"{'Trust of ' if row.kind == 'trust' else ''}{method} · {record.input_name}"
+        title = f"{_before(row)}{method} · {record.input_name}"
     return wire.Job(
         id=row.id,
         explanation=row.explanation,
@@ -119,6 +123,13 @@ def job_wire(context: Context, conn: Connection, row: Row[Any], principal: str) 
         started=row.started / 1e6 if row.started else None,
         finished=row.finished / 1e6 if row.finished else None,
     )
+
+
+def _before(row: Row[Any]) -> str:
+    """What is done to the method that a job's title names."""
+    if row.kind == "check":
+        return f"{WORDS[row.work['measure']].title} of "
+    return "Trust of " if row.kind == "trust" else ""
 
 
 def job_row(conn: Connection, workspace: str, name: str) -> Row[Any] | None:

@@ -85,10 +85,59 @@ class Interval(Wire):
     hi: float
 
 
-class Trust(Wire):
-    """How far to trust a map: its measured faithfulness against a random floor on the same input.
+class Reading(Wire):
+    """A number with its 95 % interval."""
 
-    `insertion`, `deletion` and `faithfulness` are relative to the floor: 0 is what a random order of patches gets, more is better.
+    value: float
+    lo: float
+    hi: float
+
+
+class Check(Wire):
+    """One of the further measurements of a map, made on request; docs/trust.md says what each is and what its interval covers.
+
+    Args:
+        found: the number that stands for it.
+        floors: what random maps ("random") and the edge detector ("edges") get.
+        verdict: good, plain, or warn where a reader ought to know.
+        more: further numbers by name.
+        parameters, seeds, version, versions: all that it takes to measure it again.
+    """
+
+    state: Literal["pending", "succeeded", "failed", "unavailable"]
+    job: str | None = None
+    found: Reading | None = None
+    floors: dict[str, Reading] = {}
+    verdict: Literal["good", "plain", "warn"] | None = None
+    more: dict[str, Reading] = {}
+    parameters: dict[str, Any] = {}
+    seeds: list[int] = []
+    version: str = ""
+    versions: dict[str, str] = {}
+    device: str = ""
+    seconds: float | None = None
+    forwards: int | None = None
+    curves: ArtifactRef | None = None
+    reason: str | None = None
+
+
+class Measure(Wire):
+    """A further measurement that can be asked for, with what it will cost. Without `seconds` where it cannot be made; `reason` says why."""
+
+    name: str
+    title: str
+    about: str
+    available: bool
+    reason: str | None = None
+    passes: int | None = None
+    seconds: float | None = None
+
+
+class Trust(Wire):
+    """How far to trust a map: its measured faithfulness against a random floor on the same input, and what was measured further.
+
+    `insertion`, `deletion` and `faithfulness` are relative to the floor: 0 is what a random order of patches gets, more is better. `edges` are
+    the same numbers of the edge detector's map, where it was measured and the picture has edges. `checks` are by name.
     `unavailable` says why in `reason`.
     """
 
@@ -98,18 +147,21 @@ class Trust(Wire):
     faithfulness: float | None = None
     above_floor: bool | None = None
     completeness_error: float | None = None
+    edges: dict[str, float] = {}
     floor: dict[str, float] = {}
     interval: dict[str, Interval] = {}
     curves: ArtifactRef | None = None
     reason: str | None = None
     seconds: float | None = None
+    checks: dict[str, Check] = {}
 
 
 MEASURES = ("insertion", "deletion")
 
 
 class TrustRequest(Request):
-    """Ask for the trust record. The measures are made together: `measures` names all of them or is left out."""
+    """Ask for the trust record. `measures` names what is wanted: insertion and deletion, which are made together, and further ones
+    (stability, randomisation, agreement). Left out, it is insertion and deletion."""
 
     measures: list[str] | None = None
 
@@ -201,11 +253,11 @@ class Deleted(Wire):
 
 
 class Job(Wire):
-    """The computation of one explanation."""
+    """The computation of one explanation, of its trust record, or of one of the further checks."""
 
     id: str
     explanation: str
-    kind: Literal["explain", "trust"] = "explain"
+    kind: Literal["explain", "trust", "check"] = "explain"
     state: State
     progress: float = 0.0
     message: str = ""

@@ -79,7 +79,8 @@
       nudge: (event, id) => (event && event.explanation === id ? { ...event } : dash_clientside.no_update),
       watch(shown) {
         const open = (state) => ["pending", "queued", "running"].includes(state);
-        return [!open(shown?.state) && !(shown?.state === "succeeded" && open(shown.trust)), open(shown?.state) ? 2500 : 15000];
+        const measuring = shown?.state === "succeeded" && [shown.trust, ...Object.values(shown.checks ?? {})].some(open);
+        return [!open(shown?.state) && !measuring, open(shown?.state) ? 2500 : 15000];
       },
       neighbours,
       live: (chosen) => (chosen === null || chosen === undefined ? null : { class: chosen, seq: Date.now() }),

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from typing import Any
 
 import dash
 from dash import (
+    ALL,
     ClientsideFunction,
     Input,
     Output,
     State,
     callback,
     clientside_callback,
+    ctx,
     dcc,
     html,
     no_update,
-    set_props,
 )
 from dash.development.base_component import Component
 
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError, InvalidField
-from fanlight_ui import changes, errors, panels, record, workbench
+from fanlight_ui import changes, errors, known, panels, record
 from fanlight_ui.choice import wire_target
 from fanlight_ui.session import ask, go
-from fanlight_ui.views import base, prediction, trust
+from fanlight_ui.views import base, prediction
 
 dash.register_page(__name__, path_template="/e/<id>", title="Explanation · Fanlight")
 
@@ -37,21 +37,21 @@ SHARE_DAYS = 30
 
 @errors.page
 async def layout(id: str, **_query: str) -> Component:
-    known = await _known(id)
+    whole = await known.known(id)
     system = await ask(calls.system())
     return html.Main(
         [
             dcc.Store(id="ex-id", data=id),
-            dcc.Store(id="ex-state", data=_state(known.record)),
+            dcc.Store(id="ex-state", data=known.state(whole.record)),
             dcc.Store(id="ex-nudge"),
             dcc.Store(id="ex-session", data=uuid.uuid4().hex),
             dcc.Store(id="ex-live"),
             dcc.Store(id="ex-again"),
             dcc.Interval(id="ex-poll", interval=2000, disabled=True),
             dcc.Interval(id="ex-again-poll", interval=1000, disabled=True),
-            html.Div(record.head(known.record), id="ex-head"),
+            html.Div(record.head(whole.record), id="ex-head"),
             html.Section(id="ex-change-part", className="card pad", hidden=True, **{"aria-label": "Change something"}),
-            html.Div(await _body(known), id="ex-body"),
+            html.Div(await _body(whole), id="ex-body"),
             changes.share_dialog(int(system.settings.get("share_days", SHARE_DAYS))),
             changes.delete_dialog(),
         ],
@@ -59,46 +59,10 @@ async def layout(id: str, **_query: str) -> Component:
     )
 
 
-def _state(found: wire.Explanation) -> dict[str, Any]:
-    return {"state": found.state, "trust": found.trust.state, "job": found.job}
-
-
-async def _known(id: str) -> record.Known:
-    """The record and everything that the page says of it. A model or method that is no longer registered takes only its own part away."""
-    found = await ask(calls.explanation(id))
-    if found.state != "succeeded":
-        return record.Known(found)
-    told, infos, model, before = await asyncio.gather(
-        panels.told_of(found),
-        ask(calls.explainers()),
-        _or_none(calls.model(found.model)),
-        _or_none(calls.explanation(found.parent) if found.parent else None),
-    )
-    return record.Known(
-        found,
-        told,
-        info=next((i for i in infos if i.name == found.explainer), None),
-        classes=workbench.classes(model) if model else (),
-        before=before,
-    )
-
-
-async def _or_none(call: Any) -> Any:
-    """The answer, or None where the thing is gone."""
-    if call is None:
-        return None
-    try:
-        return await ask(call)
-    except FanlightError as e:
-        if e.status != 404:
-            raise
-        return None
-
-
-async def _body(known: record.Known) -> Any:
-    found = known.record
+async def _body(whole: record.Known) -> Any:
+    found = whole.record
     if found.state == "succeeded":
-        return record.body(known)
+        return record.body(whole)
     if found.state in wire.TERMINAL or found.job is None:
         return html.Div(panels.ended(found), className="card")
     predicted = html.Div(prediction.of(found), className="pad")
@@ -156,12 +120,33 @@ async def arrive(_nudge: Any, _tick: int, id: str, shown: dict[str, Any]) -> tup
     except FanlightError as e:
         return no_update, errors.notice(e, title="It is not here any more"), {**shown, "state": "gone"}
     if shown["state"] == "succeeded":
-        if found.trust.state != shown["trust"]:
-            set_props("ex-trust", {"children": record.trust_parts(found)})
-            set_props("ex-badge", {"children": trust.badge(found.trust)})
-        return no_update, no_update, _state(found)
-    known = await _known(id)
-    return record.head(known.record), await _body(known), _state(known.record)
+        if (now := known.state(found)) != shown:
+            await known.draw_trust(found)
+        return no_update, no_update, now
+    whole = await known.known(id)
+    return record.head(whole.record), await _body(whole), known.state(whole.record)
+
+
+@callback(
+    Output("ex-state", "data", allow_duplicate=True),
+    Input("ex-check", "n_clicks"),
+    State("ex-id", "data"),
+    prevent_initial_call=True,
+)
+async def check(clicks: int | None, id: str) -> Any:
+    """Measures further what is not measured yet."""
+    return await known.check(id) if clicks else no_update
+
+
+@callback(
+    Output("ex-state", "data", allow_duplicate=True),
+    Input({"type": "check-cancel", "job": ALL}, "n_clicks"),
+    State("ex-id", "data"),
+    prevent_initial_call=True,
+)
+async def leave(clicks: list[int | None], id: str) -> Any:
+    """Leaves one of the measurements that run."""
+    return await known.leave(id, ctx.triggered_id["job"]) if any(clicks) else no_update
 
 
 @callback(
@@ -176,8 +161,8 @@ async def cancel(clicks: int | None, id: str, shown: dict[str, Any]) -> tuple[An
     if not clicks:
         return no_update, no_update
     await ask(calls.cancel(shown["job"]))
-    known = await _known(id)
-    return await _body(known), _state(known.record)
+    whole = await known.known(id)
+    return await _body(whole), known.state(whole.record)
 
 
 # --- asking something else

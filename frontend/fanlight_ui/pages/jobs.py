@@ -46,7 +46,7 @@ def row(j: Job) -> Component:
     """One job. Its bar and words are moved by `assets/jobs.js` while it runs."""
     link = dcc.Link(j.title or f"Explanation {j.explanation}", href=session.href(f"/e/{j.explanation}"))
     head: list[Any] = [html.Strong(link)]
-    if j.kind == "trust":
+    if j.kind != "explain":
         head.append(html.Span("trust", className="tag"))
     if j.mine and j.state not in TERMINAL:
         head.append(

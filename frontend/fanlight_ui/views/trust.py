@@ -1,15 +1,21 @@
-"""How far to trust a map: a badge for cards and panels, and the strip with its numbers, curves and plain words."""
+"""How far to trust a map: a badge for cards and panels, and the strip with its numbers beside their floors, curves and
+plain words. What is said of a measure comes from `fanlight.drawing`; nothing here knows one by name."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from dash import html
 from dash.development.base_component import Component
 
+from fanlight import wire
+from fanlight.drawing.trust import Gauge, Row, edges_alone, no_better, rows
 from fanlight.wire import Trust
 from fanlight_ui.views.curves import drawing
-from fanlight_ui.views.numbers import percent, score
+from fanlight_ui.views.numbers import score, seconds
 
 WAITING = ("pending", "running")
+CHECK = "Check further"
 
 
 def grade(trust: Trust) -> str:
@@ -25,9 +31,11 @@ def badge(trust: Trust) -> Component:
     mark = {"good": "●", "low": "▽", "wait": "◌", "none": "○"}[kind]
     if kind in ("good", "low"):
         text = f"{'faithfulness ' if kind == 'good' else 'not above chance, '}{score(trust.faithfulness or 0.0)}"
+        text += f", edges {score(trust.edges['faithfulness'])}" if trust.edges and kind == "good" else ""
     else:
         text = "trust is being measured" if kind == "wait" else "trust not available"
-    return html.Span([html.Span(mark, **{"aria-hidden": "true"}), text], className=f"trust {kind}", title=words(trust))
+    title = " ".join(filter(None, (words(trust), f"{edges_alone(trust).capitalize()}." if trust.edges else "")))
+    return html.Span([html.Span(mark, **{"aria-hidden": "true"}), text], className=f"trust {kind}", title=title)
 
 
 def words(trust: Trust) -> str:
@@ -40,47 +48,144 @@ def words(trust: Trust) -> str:
         return "Measuring trust failed" + (f": {trust.reason}" if trust.reason else ".")
     if not trust.above_floor:
         return "Not above the random floor here: do not read it."
-    return "Above the random floor: removing what the map marks changes the answer more than removing patches in a random order does."
+    return (
+        "Above the random floor: removing what the map marks changes the answer more than removing patches in a random order does."
+        + no_better(trust)
+    )
 
 
-def strip(trust: Trust) -> Component:
-    """The whole record: words, numbers with intervals, curves."""
+def strip(
+    trust: Trust, further: Sequence[wire.Measure] | None = None, jobs: Mapping[str, wire.Job] | None = None
+) -> Component:
+    """The whole record: words, numbers with intervals beside what random maps and edges get, curves, and what can be measured further.
+
+    Args:
+        further: what can be measured and what it will cost; None where nothing is to be offered.
+        jobs: those that measure now, by id.
+    """
     parts: list[Component] = [html.P(words(trust), className=f"verdict {grade(trust)}", role="status")]
-    if trust.state == "succeeded":
-        rows = [
-            (
-                "Faithfulness",
-                "insertion and deletion together",
-                _with_interval(trust, "faithfulness", trust.faithfulness),
-            ),
-            ("Insertion", "what the map marks is put in first", _with_interval(trust, "insertion", trust.insertion)),
-            ("Deletion", "what the map marks is taken out first", _with_interval(trust, "deletion", trust.deletion)),
-            (
-                "Completeness error",
-                "what the map leaves unaccounted for",
-                None if trust.completeness_error is None else percent(trust.completeness_error),
-            ),
-        ]
-        parts.append(html.Dl([_measure(*row) for row in rows if row[2] is not None], className="measures"))
+    if trust.curves is not None:
+        parts.append(
+            drawing(trust.curves, f"Curves of insertion and deletion against the random floor. {words(trust)}", 880)
+        )
+    found = rows(trust)
+    own = [r for r in found if r.name not in trust.checks]
+    if own:
+        parts.append(html.Div([row(r) for r in own], className="measures"))
         parts.append(
             html.P(
                 "Scores are relative to a random order of patches on this picture: 0 is what chance gets, more is better.",
                 className="quiet",
             )
         )
-    if trust.curves is not None:
-        parts.insert(
-            1, drawing(trust.curves, f"Curves of insertion and deletion against the random floor. {words(trust)}", 880)
+    checked = [r for r in found if r.name in trust.checks]
+    if checked:
+        parts.append(html.H3("Checked further"))
+        parts.append(
+            html.Div([row(r, (jobs or {}).get(trust.checks[r.name].job or "")) for r in checked], className="measures")
         )
-    return html.Div(parts, className="measured")
+    parts.append(offer(trust, further))
+    return html.Div([p for p in parts if p is not None], className="measured")
 
 
-def _with_interval(trust: Trust, name: str, value: float | None) -> str | None:
-    if value is None:
+def unmeasured(trust: Trust, further: Sequence[wire.Measure] | None) -> list[wire.Measure]:
+    """What can be measured and neither was nor is being, or failed."""
+    return [m for m in further or () if m.name not in trust.checks or trust.checks[m.name].state == "failed"]
+
+
+def offer(trust: Trust, further: Sequence[wire.Measure] | None) -> Component | None:
+    """The button that measures what is not measured yet, with what that takes; why not, where it cannot be."""
+    left = unmeasured(trust, further)
+    if not left:
         return None
-    interval = trust.interval.get(name)
-    return score(value) + (f"  ({score(interval.lo)} to {score(interval.hi)})" if interval else "")
+    able = [m for m in left if m.available]
+    if not able:
+        return html.P(f"It cannot be checked further: {left[0].reason}", className="quiet")
+    took = sum(m.seconds or 0.0 for m in able)
+    listed = [
+        html.Li([html.Strong(m.title), f", {m.about}", html.Span(f" {seconds(m.seconds or 0.0)}", className="quiet")])
+        for m in able
+    ]
+    return html.Div(
+        [
+            html.H3("Not measured yet"),
+            html.Ul(listed),
+            html.Button(f"{CHECK} (about {seconds(took)})", id="ex-check", className="button small"),
+        ],
+        className="offer",
+    )
 
 
-def _measure(name: str, help: str, value: str | None) -> Component:
-    return html.Div([html.Dt([name, html.Span(help, className="quiet")]), html.Dd(value)])
+def row(found: Row, job: wire.Job | None = None) -> Component:
+    """One measure: its name, number, place between the floors, and what it means."""
+    said: list[Component] = []
+    if found.gauge is not None:
+        said.append(gauge(found.gauge))
+    if found.sentence and job is None:
+        said.append(html.P(found.sentence, className=f"meaning {found.tone}"))
+    if job is not None:
+        said.append(progress(job))
+    if found.detail:
+        said.append(html.P(found.detail, className="quiet"))
+    if found.curves is not None:
+        picture = drawing(found.curves, f"{found.title}: {found.sentence}", 880)
+        said.append(html.Details([html.Summary("Curve"), picture], className="disclosure"))
+    value = [html.Span(found.value, className="num"), html.Span(found.floors, className="quiet")] if found.value else []
+    head = html.Div(
+        [html.Div([html.Span(found.title), html.Span(found.about, className="quiet")]), html.Div(value)],
+        className="measure-head",
+    )
+    return html.Div([head, *said], className="measure")
+
+
+def gauge(drawn: Gauge) -> Component:
+    """The number as a dot with its interval on a line, random maps as a tick and edges as a diamond."""
+    marks = [
+        html.Span(
+            className=f"mark {m.name}",
+            style={"left": f"{m.at}%"},
+            title=f"{m.name} maps" if m.name == "random" else m.name,
+        )
+        for m in drawn.marks
+    ]
+    line = [
+        *marks,
+        html.Span(className="between", style={"left": f"{drawn.start}%", "width": f"{drawn.width}%"}),
+        html.Span(className="at", style={"left": f"{drawn.at}%"}),
+    ]
+    ends = html.Div([html.Span(drawn.lo), html.Span(drawn.hi)], className="ends quiet", **{"aria-hidden": "true"})
+    return html.Div(
+        [html.Div(line, className="line", role="img", **{"aria-label": drawn.text}), ends], className="gauge"
+    )
+
+
+def progress(job: wire.Job) -> Component:
+    """A measurement that has not ended. assets/progress.js moves it with the events of the stream."""
+    done = 100 * job.progress
+    meter = html.Div(
+        html.Div(className="fill", style={"width": f"{done:.0f}%"}),
+        className="meter",
+        role="progressbar",
+        **{
+            "aria-valuenow": f"{done:.0f}",
+            "aria-valuemin": "0",
+            "aria-valuemax": "100",
+            "aria-label": job.title or "Progress",
+        },
+    )
+    parts: list[Component] = [html.P(standing(job), className="said quiet"), meter]
+    if job.mine:
+        cancel = html.Button(
+            ["Cancel", html.Span(f" {job.title}", className="sr")],
+            id={"type": "check-cancel", "job": job.id},
+            className="button small",
+        )
+        parts.append(cancel)
+    return html.Div(parts, className="waiting slim", **{"data-job": job.id})
+
+
+def standing(job: wire.Job) -> str:
+    """As `panels.progress_words`, which the stream's events go on with."""
+    from fanlight_ui.panels import progress_words
+
+    return progress_words(job)
