@@ -25,7 +25,20 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from starlette.routing import Match
 
 from fanlight import __version__
-from fanlight.api import artifacts, catalog, comparisons, events, explanations, exports, health, inputs, shapes, shares
+from fanlight.api import (
+    artifacts,
+    catalog,
+    comparisons,
+    events,
+    explanations,
+    exports,
+    health,
+    inputs,
+    shapes,
+    shares,
+    sweeps,
+    views,
+)
 from fanlight.api.access import known_query
 from fanlight.api.gate import LOCAL, Door, Gate
 from fanlight.blobs import Blobs
@@ -39,6 +52,8 @@ from fanlight.service.field_guide import offer as field_guide
 from fanlight.service.foresight import Foresight
 from fanlight.service.live import Live
 from fanlight.service.models import Models
+from fanlight.service.sweeps_run import Sweeper
+from fanlight.service.sweeps_summary import Summaries
 from fanlight.settings import Settings
 from fanlight.store.database import Database
 from fanlight.store.migrate import upgrade
@@ -88,6 +103,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     context = Context(settings, Database(settings.database), blobs, engine(settings, blobs))
     context.models, context.dispatcher, context.live = Models(context), Dispatcher(context), Live(context)
     context.foresight = Foresight(context)
+    context.sweeper, context.summaries = Sweeper(context), Summaries(context)
 
     app = FastAPI(
         title="Fanlight", version=__version__, lifespan=_lifespan, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json",
@@ -96,7 +112,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     app.state.context = context
     shapes.install(app)
     api = APIRouter(prefix="/api/v1", dependencies=[Depends(known_query)])
-    for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, events):
+    for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, sweeps, views, events):
         api.include_router(part.router)
     app.include_router(api)
     app.include_router(health.router)
@@ -141,6 +157,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.foresight.start()
     await context.engine.start()
     await context.dispatcher.start()
+    context.sweeper.start()
     tasks = [asyncio.create_task(_open(context)), asyncio.create_task(listing.keep(context))]
     try:
         yield
@@ -148,6 +165,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await context.sweeper.stop()
+        context.summaries.close()
         await context.dispatcher.drain(DRAIN)
         await context.engine.close()
         context.db.close()

@@ -128,12 +128,12 @@ class calls:
         return Call("GET", "/jobs", _as(wire.Page[wire.Job]), params=_given(state=state, cursor=cursor, limit=limit))
 
     @staticmethod
-    def patch(id: str, **changes: Any) -> Call[wire.Explanation]:
-    @staticmethod
     def measure_trust(id: str, measures: Sequence[str] | None = None) -> Call[wire.Trust]:
         """Insertion and deletion, or what is named: see `measures`, which says what each will cost."""
         return Call("POST", f"/explanations/{id}/trust", _as(wire.Trust), json=_given(measures=measures))
 
+    @staticmethod
+    def patch(id: str, **changes: Any) -> Call[wire.Explanation]:
         return Call("PATCH", f"/explanations/{id}", _as(wire.Explanation), json=_given(**changes))
 
     @staticmethod
@@ -158,6 +158,55 @@ class calls:
     ) -> Call[wire.NewShare]:
         body = _given(explanations=explanations, view=dict(view or {}), expires_in_days=expires_in_days)
         return Call("POST", "/shares", _as(wire.NewShare), json=body)
+
+    # --- sweeps and saved views
+
+    sweep = staticmethod(lambda id: Call("GET", f"/sweeps/{id}", _as(wire.Sweep)))
+    pause_sweep = staticmethod(lambda id: Call("POST", f"/sweeps/{id}/pause", _as(wire.Sweep)))
+    resume_sweep = staticmethod(lambda id: Call("POST", f"/sweeps/{id}/resume", _as(wire.Sweep)))
+    cancel_sweep = staticmethod(lambda id: Call("POST", f"/sweeps/{id}/cancel", _as(wire.Sweep)))
+    delete_sweep = staticmethod(lambda id: Call("DELETE", f"/sweeps/{id}", _as(wire.Deleted)))
+    views = staticmethod(lambda: Call("GET", "/views", _as(list[wire.SavedView])))
+    delete_view = staticmethod(lambda id: Call("DELETE", f"/views/{id}", _as(wire.SavedView)))
+    restore_view = staticmethod(lambda id: Call("POST", f"/views/{id}/restore", _as(wire.SavedView)))
+
+    @staticmethod
+    def start_sweep(
+        model: str,
+        explainer: str,
+        dataset: str | None = None,
+        *,
+        gallery: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Call[wire.Sweep]:
+        """Over a data set or a filtered gallery. Options: label, q, first, sample, sample_seed; rule, target, params, seed, name."""
+        part = {k: options.pop(k) for k in ("label", "q", "first", "sample", "sample_seed") if k in options}
+        source = _given(dataset=dataset, gallery=gallery, **part)
+        body = _given(model=model, explainer=explainer, source=source, **options)
+        return Call("POST", "/sweeps", _as(wire.Sweep), json=body)
+
+    @staticmethod
+    def sweeps(*, cursor: str | None = None, limit: int = 24) -> Call[wire.Page[wire.Sweep]]:
+        return Call("GET", "/sweeps", _as(wire.Page[wire.Sweep]), params=_given(cursor=cursor, limit=limit))
+
+    @staticmethod
+    def sweep_items(
+        id: str, *, state: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Call[wire.Page[wire.SweepItem]]:
+        params = _given(state=state, cursor=cursor, limit=limit)
+        return Call("GET", f"/sweeps/{id}/items", _as(wire.Page[wire.SweepItem]), params=params)
+
+    @staticmethod
+    def sweep_summary(id: str, wait: float = 0) -> Call[wire.SweepSummary]:
+        return Call("GET", f"/sweeps/{id}/summary", _as(wire.SweepSummary), params={"wait": wait})
+
+    @staticmethod
+    def save_view(name: str, query: Mapping[str, str]) -> Call[wire.SavedView]:
+        return Call("POST", "/views", _as(wire.SavedView), json={"name": name, "query": query})
+
+    @staticmethod
+    def patch_view(id: str, **changes: Any) -> Call[wire.SavedView]:
+        return Call("PATCH", f"/views/{id}", _as(wire.SavedView), json=_given(**changes))
 
 
 def failure(response: httpx.Response) -> FanlightError:
@@ -276,6 +325,28 @@ class Client:
             )
         yield answer
 
+    def check(self, id: str, measures: Sequence[str] | None = None, *, timeout: float = 600) -> wire.Explanation:
+        """The explanation with its map measured further: what `measures` names, else everything that can be; waits for it.
+
+        >>> fan.check(record.id).trust.checks["stability"].found.value
+        """
+        names = [m.name for m in self.send(calls.measures(id)) if m.available] if measures is None else list(measures)
+        if names:
+            self.send(calls.measure_trust(id, names))
+        end = time.monotonic() + timeout
+        while True:
+            record: wire.Explanation = self.send(calls.explanation(id))
+            open_ = [c for n, c in record.trust.checks.items() if n in names and c.state == "pending"]
+            if not open_:
+                return record
+            if time.monotonic() > end:
+                raise FanlightError(
+                    f"Not measured after {timeout:g} s; it goes on: job {open_[0].job}.",
+                    code="timeout",
+                    hint="GET /api/v1/jobs/{id}",
+                )
+            time.sleep(0.2)
+
 
 class AsyncClient:
     """The same verbs, awaited: `await client.send(calls.models())`.
@@ -312,25 +383,3 @@ class AsyncClient:
 
     async def close(self) -> None:
         await self._http.aclose()
-    def check(self, id: str, measures: Sequence[str] | None = None, *, timeout: float = 600) -> wire.Explanation:
-        """The explanation with its map measured further: what `measures` names, else everything that can be; waits for it.
-
-        >>> fan.check(record.id).trust.checks["stability"].found.value
-        """
-        names = [m.name for m in self.send(calls.measures(id)) if m.available] if measures is None else list(measures)
-        if names:
-            self.send(calls.measure_trust(id, names))
-        end = time.monotonic() + timeout
-        while True:
-            record: wire.Explanation = self.send(calls.explanation(id))
-            open_ = [c for n, c in record.trust.checks.items() if n in names and c.state == "pending"]
-            if not open_:
-                return record
-            if time.monotonic() > end:
-                raise FanlightError(
-                    f"Not measured after {timeout:g} s; it goes on: job {open_[0].job}.",
-                    code="timeout",
-                    hint="GET /api/v1/jobs/{id}",
-                )
-            time.sleep(0.2)
-

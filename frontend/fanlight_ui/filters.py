@@ -16,12 +16,15 @@ SHOWN = 6
 """Values of a filter before "more"."""
 
 
-def panel(query: Query, facets: Mapping[str, Sequence[Facet]]) -> Component:
-    """The filters beside the list; on a narrow page folded away behind their name."""
+def panel(
+    query: Query, facets: Mapping[str, Sequence[Facet]], first: Sequence[Component] = (), last: Sequence[Component] = ()
+) -> Component:
+    """The filters beside the list, between what else stands there; on a narrow page folded away behind their name."""
     groups = [group(query, name, facets.get(name, ())) for name in FILTERS]
     active = len(query.filters)
     return foldable(
-        f"Filters · {active} set" if active else "Filters", [*groups, group(query, "owner", [MINE], "Owner")]
+        f"Filters · {active} set" if active else "Filters",
+        [*first, *groups, *last, group(query, "owner", [MINE], "Owner")],
     )
 
 
@@ -48,7 +51,7 @@ def group(query: Query, name: str, facets: Sequence[Facet], title: str | None = 
 
 def spoken(name: str, label: str) -> str:
     """A value as it stands in a list: with a capital, unless it is a name that somebody else gave."""
-    return label if name in ("class", "tag", "owner") else label[:1].upper() + label[1:]
+    return label if name in ("class", "tag", "owner", "sweep") else label[:1].upper() + label[1:]
 
 
 def item(query: Query, name: str, facet: Facet, chosen: bool) -> Component:

@@ -17,6 +17,7 @@ FILTERS = {
     "trust": "Trust",
     "tag": "Tag",
     "dataset": "Data set",
+    "sweep": "Sweep",
 }
 """Filters with facets, in the order of the page."""
 

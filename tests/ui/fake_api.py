@@ -171,6 +171,7 @@ def create(store: Store) -> FastAPI:
             "trust": lambda e, v: trust_of(e) == v,
             "tag": lambda e, v: v in e.tags,
             "dataset": lambda e, v: e.dataset == v,
+            "sweep": lambda e, v: False,
             "owner": lambda e, v: v in (e.principal, "me"),
             "q": lambda e, v: (
                 v.lower() in f"{e.target_name} {e.input_name} {e.explainer_title} {' '.join(e.tags)}".lower()
@@ -227,6 +228,14 @@ def create(store: Store) -> FastAPI:
             seconds_left=None,
         )
         return store.jobs[id]
+
+    @app.get(f"{api}/views")
+    async def all_views() -> list[wire.SavedView]:
+        return []
+
+    @app.get(f"{api}/sweeps")
+    async def all_sweeps() -> wire.Page[wire.Sweep]:
+        return wire.Page(items=[], total=0)
 
     @app.get(f"{api}/shares")
     async def all_shares() -> list[wire.Share]:

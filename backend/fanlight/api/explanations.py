@@ -87,6 +87,7 @@ def listed(
     trust: str | None = None,
     state: str | None = None,
     parent: str | None = None,
+    sweep: str | None = None,
     tag: str | None = None,
     owner: str | None = None,
     sort: str = "newest",
@@ -96,7 +97,7 @@ def listed(
     """A page of the gallery with counts per filter; `state` may be several, with commas. Sorts: newest, oldest, faithfulness, probability."""
     given = {
         "model": model, "explainer": explainer, "family": family, "input": input, "dataset": dataset, "class": class_,
-        "outcome": outcome, "trust": trust, "state": state, "parent": parent,
+        "outcome": outcome, "trust": trust, "state": state, "parent": parent, "sweep": sweep,
     }  # fmt: skip
     equal = {k: v for k, v in given.items() if v}
     return search.page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fanlight.cli import bench, datasets, doctor, explain, models, pages, serve, share
+from fanlight.cli import bench, datasets, doctor, explain, models, pages, serve, share, sweep
 from fanlight.cli.output import EXIT_CODES, Commands
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(models.app, name="models")
 app.add_typer(datasets.app, name="datasets")
 app.command("explain")(explain.explain)
+app.command("sweep")(sweep.sweep)
+app.add_typer(sweep.app, name="sweeps")
 app.add_typer(share.app, name="share")
 app.command("bench")(bench.bench)
 

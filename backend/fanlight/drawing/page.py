@@ -25,12 +25,13 @@ CSS = (TEMPLATES / "share.css").read_text("utf-8")
 JS = (TEMPLATES / "share.js").read_text("utf-8")
 
 
-def _source(text: str) -> str:
+def source(text: str) -> str:
+    """What a Content-Security-Policy says of an inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 CLOSED = "base-uri 'none'; form-action 'none'"
-IN_FILE = f"default-src 'none'; img-src 'self' data:; style-src {_source(CSS)}; script-src {_source(JS)}; {CLOSED}"
+IN_FILE = f"default-src 'none'; img-src 'self' data:; style-src {source(CSS)}; script-src {source(JS)}; {CLOSED}"
 POLICY = f"{IN_FILE}; frame-ancestors 'none'"
 """Content-Security-Policy that both pages are served with."""
 

@@ -22,6 +22,7 @@ class Bus:
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[Mapping[str, Any] | None]] = set()
+        self._ears: list[asyncio.Event] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -30,6 +31,11 @@ class Bus:
     def tick(self) -> None:
         """From any thread: the event table has grown."""
         self._spread(None)
+
+    def ear(self) -> asyncio.Event:
+        """An event that every tick sets; whoever has it clears it."""
+        self._ears.append(asyncio.Event())
+        return self._ears[-1]
 
     def publish(self, data: Mapping[str, Any]) -> None:
         """From any thread: something fleeting, such as progress."""
@@ -44,6 +50,9 @@ class Bus:
             self._loop.call_soon_threadsafe(self._deliver, message)
 
     def _deliver(self, message: Mapping[str, Any] | None) -> None:
+        if message is None:
+            for ear in self._ears:
+                ear.set()
         for q in self._queues:
             if q.qsize() < BACKLOG:  # a stream that does not read catches up from the table
                 q.put_nowait(message)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fanlight.service.foresight import Foresight
     from fanlight.service.live import Live
     from fanlight.service.models import Models
+    from fanlight.service.sweeps_run import Sweeper
+    from fanlight.service.sweeps_summary import Summaries
 
 WORKSPACE = "default"
 
@@ -46,6 +48,8 @@ class Context:
     dispatcher: Dispatcher = field(init=False)
     live: Live = field(init=False)
     foresight: Foresight = field(init=False)
+    sweeper: Sweeper = field(init=False)
+    summaries: Summaries = field(init=False)
 
     @property
     def explainers(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from fanlight.service.context import SYSTEM, Context, Visitor
 from fanlight.service.search import position
 from fanlight.settings import Settings
 from fanlight.store.database import now
-from fanlight.store.tables import dataset, input_, sample
+from fanlight.store.tables import dataset, input_, sample, unreadable
 
 log = structlog.get_logger()
 
@@ -96,18 +96,23 @@ def sources(settings: Settings) -> Iterator[Source]:
 def register(context: Context, source: Source, progress: Callable[[int, int], None] | None = None) -> wire.Dataset:
     """Decodes every file once, skips and counts what cannot be read, and stores a new version where the content has changed."""
     items: list[tuple[str, str | None, str]] = []
-    unreadable = 0
+    broken: list[dict[str, Any]] = []
     for n, (name, label, path) in enumerate(source.files):
         try:
             items.append((name, label, inputs.upload(context, SYSTEM, name, path.read_bytes(), small=True).id))
         except (BadRequest, OSError) as e:
-            unreadable += 1
+            why = e.message if isinstance(e, BadRequest) else f"The file cannot be read: {e.strerror}."
+            broken.append({"position": len(broken), "name": name[:300], "label": label, "reason": why})
             log.warning("sample skipped", dataset=source.id, file=path.name, problem=str(e))
         if progress is not None:
             progress(n + 1, len(source.files))
     content = digest(canonical(sorted(i[2] for i in items)))
 
     def save(conn: Connection) -> wire.Dataset:
+        here = {"workspace": SYSTEM.workspace, "dataset": source.id}
+        conn.execute(delete(unreadable).where(*(unreadable.c[name] == value for name, value in here.items())))
+        if broken:
+            conn.execute(insert(unreadable), [{**here, **b} for b in broken])
         old = conn.execute(
             select(dataset).where(dataset.c.workspace == SYSTEM.workspace, dataset.c.id == source.id)
         ).first()
@@ -122,7 +127,7 @@ def register(context: Context, source: Source, progress: Callable[[int, int], No
                     name=source.name,
                     digest=content,
                     count=len(items),
-                    unreadable=unreadable,
+                    unreadable=len(broken),
                     terms=source.terms,
                     description=source.description,
                     created=now(conn),

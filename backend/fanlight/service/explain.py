@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from fanlight import wire
-from fanlight.engine.base import INTERACTIVE, Work
+from fanlight.engine.base import BULK, INTERACTIVE, Work
 from fanlight.errors import Conflict, InvalidField, Unavailable, unknown
+from fanlight.explainers.base import Explainer
 from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import inputs
 from fanlight.service.context import Context, Visitor
@@ -52,6 +53,8 @@ class Promise:
     id: str
     job: str | None
     state: wire.State
+    fresh: bool = False
+    """Promised by this very request."""
 
 
 def submit(
@@ -64,27 +67,18 @@ def submit(
     edits: Sequence[Mapping[str, Any]] = (),
     note: str = "",
     recomputes: str | None = None,
+    within: Callable[[Connection, Promise], None] | None = None,
 ) -> Promise:
     """Finds the explanation or promises it. When this returns, the promise is durable.
 
+    Args:
+        within: called in the transaction of the promise; what it writes stands or falls with it.
+
     Errors: unknown_model, unknown_explainer, unknown_input, unknown_target, invalid_params, not_available, too_busy.
     """
-    if not context.models.ready.is_set():
-        raise Unavailable("The models are still being loaded.", code="starting", hint="Try again in a few seconds.")
-    model = context.models.find(request.model)
-    explainer = find_explainer(request.explainer, context.explainers)
-    fits = context.models.availability(request.model, request.explainer)
-    if not fits.available:
-        raise InvalidField(
-            f"{explainer.title} is not available for {model['name']}. {fits.reason}",
-            code="not_available",
-            given=request.explainer,
-            allowed=[a.name for a in context.models.shown(request.model, classes=False).explainers if a.available],
-        )
-    params = _params(explainer, request.params)
+    model, explainer, params = fitting(context, request.model, request.explainer, request.params)
     target = context.models.target(request.model, request.target)
     size = (int(model["size"][0]), int(model["size"][1]))
-    explainer.check(explainer.Params(**params), size)
     if target is not None and target.similar_to == request.input and not edits:
         raise InvalidField(
             "A picture is as similar to itself as can be, so there is nothing to explain.",
@@ -118,7 +112,10 @@ def submit(
         if found is not None:
             if found.job and found.state in ledger.OPEN:
                 ledger.watch(conn, found.job, visitor.principal)
-            return Promise(found.id, found.job, found.state), False
+            promise = Promise(found.id, found.job, found.state)
+            if within is not None:
+                within(conn, promise)
+            return promise, False
         ident, name = ledger.new_id(), ledger.new_id()
         origin = conn.execute(_ORIGIN, {"workspace": visitor.workspace, "input": request.input}).first()
         row = {
@@ -185,7 +182,8 @@ def submit(
                 "work": work.json(),
                 "priority": priority,
                 "cost": cost,
-                "deadline": settings.job_deadline * SECOND,
+                # Nobody sits before bulk work: it may wait as long as it has to.
+                "deadline": settings.job_deadline * SECOND if priority < BULK else None,
             },
             queue_limit=settings.queue_limit,
             principal_limit=settings.principal_limit,
@@ -197,14 +195,42 @@ def submit(
             visitor.workspace,
             {"type": "job", "id": name, "explanation": ident, "kind": "explain", "state": "queued"},
         )
-        return Promise(ident, name, "queued"), True
+        promise = Promise(ident, name, "queued", fresh=True)
+        if within is not None:
+            within(conn, promise)
+        return promise, True
 
     promise, fresh = context.db.write(act)
-    context.foresight.models[visitor.workspace] = request.model
+    if priority < BULK:
+        context.foresight.models[visitor.workspace] = request.model
     if fresh:
         context.dispatcher.kick()
         context.bus.tick()
     return promise
+
+
+def fitting(
+    context: Context, model: str, explainer: str, params: Mapping[str, Any]
+) -> tuple[dict[str, Any], type[Explainer], dict[str, Any]]:
+    """The model, the explainer and its parameters with defaults filled, where they go together.
+
+    Errors: starting, unknown_model, unknown_explainer, not_available, invalid_params.
+    """
+    if not context.models.ready.is_set():
+        raise Unavailable("The models are still being loaded.", code="starting", hint="Try again in a few seconds.")
+    known = context.models.find(model)
+    method = find_explainer(explainer, context.explainers)
+    fits = context.models.availability(model, explainer)
+    if not fits.available:
+        raise InvalidField(
+            f"{method.title} is not available for {known['name']}. {fits.reason}",
+            code="not_available",
+            given=explainer,
+            allowed=[a.name for a in context.models.shown(model, classes=False).explainers if a.available],
+        )
+    filled = _params(method, params)
+    method.check(method.Params(**filled), (int(known["size"][0]), int(known["size"][1])))
+    return known, method, filled
 
 
 def _params(explainer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,6 +313,8 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         row = find(conn, visitor.workspace, ident)
         revoked = revoke_for(conn, visitor, ident)
         conn.execute(delete(reference).where(reference.c.owner == f"explanation:{ident}"))
+        working = select(job.c.id).where(job.c.explanation == ident, job.c.state.in_(ledger.OPEN))
+        stop.extend(conn.execute(working).scalars())
         conn.execute(delete(job).where(job.c.explanation == ident))
         conn.execute(delete(explanation).where(explanation.c.id == ident))
         # What it superseded stands again, and answers equal requests.
@@ -311,5 +339,3 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
 def _known_top(conn: Connection, workspace: str, model: str, ident: str) -> list[dict[str, Any]] | None:
     row = conn.execute(_TOP, {"workspace": workspace, "model": model, "input": ident}).first()
     return list(row.top) if row else None
-        working = select(job.c.id).where(job.c.explanation == ident, job.c.state.in_(ledger.OPEN))
-        stop.extend(conn.execute(working).scalars())

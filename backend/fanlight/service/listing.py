@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 
 from fanlight.errors import FanlightError, Unavailable
 from fanlight.service.context import Context
-from fanlight.store.tables import counter, event, explanation, listing, tag
+from fanlight.store.tables import counter, event, explanation, listing, sweep_item, tag
 
 log = structlog.get_logger()
 
@@ -117,7 +117,12 @@ def put(context: Context, conn: Connection, ids: Sequence[str]) -> None:
     tags: dict[str, list[str]] = {i: [] for i in records}
     for row in conn.execute(select(tag).where(tag.c.explanation.in_(records))):
         tags[row.explanation].append(row.tag)
-    made = {i: _row(context, r, tags[i]) for i, r in records.items()}
+    sweeps: dict[str, list[str]] = {i: [] for i in records}
+    for item in conn.execute(
+        select(sweep_item.c.explanation, sweep_item.c.sweep).where(sweep_item.c.explanation.in_(records))
+    ):
+        sweeps[item.explanation].append(item.sweep)
+    made = {i: _row(context, r, tags[i], sweeps[i]) for i, r in records.items()}
     touched = listing.c.explanation.in_([*ids, *replaced])
     before = {
         r.explanation: r
@@ -151,12 +156,14 @@ def _seen(conn: Connection) -> int:
     return int(conn.execute(select(counter.c.value).where(*here)).scalar() or 0)
 
 
-def _row(context: Context, record: Row[Any], tags: Collection[str]) -> dict[str, Any]:
-    return row(dict(record._mapping), tags, context.models.name_of(record.model))
+def _row(context: Context, record: Row[Any], tags: Collection[str], sweeps: Collection[str]) -> dict[str, Any]:
+    return row(dict(record._mapping), tags, context.models.name_of(record.model), sweeps)
 
 
-def row(record: Mapping[str, Any], tags: Collection[str], model_name: str) -> dict[str, Any]:
-    """A row of `listing`. Args: record: of `explanation`; model_name: for people."""
+def row(
+    record: Mapping[str, Any], tags: Collection[str], model_name: str, sweeps: Collection[str] = ()
+) -> dict[str, Any]:
+    """A row of `listing`. Args: record: of `explanation`; model_name: for people; sweeps: that it is part of."""
     columns = {
         "family": record["family"],
         "explainer": record["explainer"],
@@ -180,7 +187,9 @@ def row(record: Mapping[str, Any], tags: Collection[str], model_name: str) -> di
         "faithfulness": LOWEST if record["faithfulness"] is None else record["faithfulness"],
         "probability": LOWEST if record["top_probability"] is None else record["top_probability"],
         "tags": "\n".join(sorted(tags)) or None,
-        "words": list(dict.fromkeys([*typed, *keys, *(key("tag", t) for t in tags)])),
+        "words": list(
+            dict.fromkeys([*typed, *keys, *(key("tag", t) for t in tags), *(key("sweep", s) for s in sweeps)])
+        ),
     }
 
 

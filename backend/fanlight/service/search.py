@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -56,6 +57,19 @@ class Query:
     cursor: str | None = None
     limit: int = 48
 
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Query:
+        """From the parameters of a gallery's address; empty ones are none."""
+        others = ("q", "tag", "owner", "sort", "view")
+        equal = {k: v for k, v in given.items() if k not in others and v}
+        return cls(
+            equal,
+            q=given.get("q"),
+            tag=given.get("tag"),
+            owner=given.get("owner"),
+            sort=given.get("sort") or "newest",
+        )
+
 
 def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Explanation]:
     """One page. Errors: invalid_sort, invalid_limit, invalid_cursor, invalid_filter."""
@@ -99,6 +113,20 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
     return context.db.read(act)
 
 
+def ids(context: Context, visitor: Visitor, query: Query, most: int) -> list[str]:
+    """The explanations of a gallery in its order, at most `most` and one more. Errors: invalid_sort, invalid_filter."""
+    _known(context, query.equal)
+    listing_service.refresh(context)
+
+    def act(conn: Connection) -> list[str]:
+        match = _match(visitor, query)
+        few = counted(conn, match.newest(conn, listing.c.n)) <= EXACT
+        rows = _rows(conn, dataclasses.replace(query, limit=most), match, None, few=few)
+        return [r.explanation for r in rows]
+
+    return context.db.read(act)
+
+
 def _rows(
     conn: Connection, query: Query, match: Match, start: tuple[float, int] | None, *, few: bool
 ) -> list[Row[Any]]:
@@ -128,8 +156,12 @@ def states(text: str) -> list[str]:
     """The states of a comma-separated list. Errors: invalid_state."""
     given = [s for s in text.split(",") if s]
     if bad := set(given) - set(STATES):
-        raise InvalidField("There is no such state.", code="invalid_state", given=sorted(bad), allowed=list(STATES))
+        raise no_state(sorted(bad), STATES)
     return given
+
+
+def no_state(bad: Sequence[str], states: Sequence[str]) -> InvalidField:
+    return InvalidField("There is no such state.", code="invalid_state", given=list(bad), allowed=list(states))
 
 
 def _known(context: Context, equal: Mapping[str, str]) -> None:

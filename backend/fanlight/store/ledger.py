@@ -39,7 +39,7 @@ OPEN = ("queued", "running")
 _QUEUED = select(
     func.coalesce(func.sum(job.c.cost), 0),
     func.coalesce(func.sum(case((job.c.principal == bindparam("principal"), 1), else_=0)), 0),
-).where(job.c.state.in_(OPEN), job.c.kind == bindparam("kind"))
+).where(job.c.state.in_(OPEN), job.c.kind == bindparam("kind"), job.c.priority <= bindparam("priority"))
 _HELD = update(job).where(
     job.c.id == bindparam("name"),
     job.c.attempt == bindparam("at"),
@@ -66,11 +66,11 @@ def enqueue(
 
     Args:
         row: workspace, principal, explanation, kind, work, priority, cost, deadline (microseconds from now, or None), and perhaps its id.
-        queue_limit: most queued forward passes of jobs people wait for.
-        principal_limit: most unfinished jobs of one person.
+        queue_limit: most queued forward passes of jobs people wait for; what is less urgent than this job does not count.
+        principal_limit: most unfinished jobs of one person, counted likewise.
         throughput: measured forward passes per second, for Retry-After.
     """
-    waiting, mine = conn.execute(_QUEUED, {"principal": row["principal"], "kind": row["kind"]}).one()
+    waiting, mine = conn.execute(_QUEUED, {name: row[name] for name in ("principal", "kind", "priority")}).one()
     if waiting + row["cost"] > queue_limit and waiting > 0:
         after = int(min(60, max(1, waiting / max(throughput, 1))))
         raise TooBusy(

@@ -338,3 +338,71 @@ counter = Table(
     Column("name", String(64), primary_key=True),
     Column("value", BigInteger, nullable=False),
 )
+
+# One method over many pictures. `spent` is the time in which it ran, up to `since`, when it was last set going.
+sweep = Table(
+    "sweep",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    *_who(),
+    Column("name", String(200), nullable=False),
+    Column("spec", Json, nullable=False),
+    Column("model", String(128), nullable=False),
+    Column("model_digest", String(64), nullable=False),
+    Column("explainer", String(64), nullable=False),
+    Column("dataset", String(128)),
+    Column("state", String(16), nullable=False),
+    # why it was paused by the server itself
+    Column("problem", Text),
+    Column("total", Integer, nullable=False),
+    Column("spent", Micros, nullable=False),
+    Column("since", Micros),
+    Column("created", Micros, nullable=False),
+    Column("finished", Micros),
+    Index("ix_sweep_recent", "workspace", "created"),
+    Index("ix_sweep_state", "state"),
+)
+
+# What a sweep was asked for, frozen: a data set may change meanwhile.
+sweep_item = Table(
+    "sweep_item",
+    metadata,
+    Column("sweep", String(32), ForeignKey("sweep.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("name", String(300), nullable=False),
+    Column("label", String(200)),
+    Column("input", String(64)),
+    # waiting | submitted | measuring | succeeded | failed | skipped | cancelled
+    Column("state", String(16), nullable=False),
+    Column("explanation", String(32)),
+    Column("reused", Boolean, nullable=False),
+    Column("reason", Text),
+    Column("finished", Micros),
+    Index("ix_sweep_item_state", "sweep", "state", "position"),
+    Index("ix_sweep_item_explanation", "explanation"),
+)
+
+# A question to the gallery under a name. A deleted one is kept for a while, so that it can be brought back.
+saved_view = Table(
+    "saved_view",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    *_who(),
+    Column("name", String(200), nullable=False),
+    Column("query", Json, nullable=False),
+    Column("created", Micros, nullable=False),
+    Column("deleted", Micros),
+    Index("ix_saved_view_recent", "workspace", "created"),
+)
+
+# Files of a data set that are no pictures, and why.
+unreadable = Table(
+    "unreadable",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("dataset", String(128), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("name", String(300), nullable=False),
+    Column("label", String(200)),
+    Column("reason", Text, nullable=False),
+)

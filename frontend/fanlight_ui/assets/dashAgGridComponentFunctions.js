@@ -6,6 +6,9 @@ window.dashAgGridComponentFunctions.RecordLink = (props) => {
   const open = (e) => {
     if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
     e.preventDefault();
+    const all = [];
+    props.api.forEachNode((row) => { if (row.data) all.push(row.data.href); });
+    window.fanlight.walk(all);
     window.fanlight.go(props.data.href);
   };
   return React.createElement("a", { href: props.data.href, onClick: open }, props.value);

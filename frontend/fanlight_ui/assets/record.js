@@ -47,19 +47,43 @@
   document.addEventListener("focusin", (e) => close(e.target));
   document.addEventListener("keydown", (e) => { if (e.key === "Escape") close(); });
 
-  // Previous and next in the list that the explanation was opened from: a list with data-walk leaves its addresses here.
+  // Previous and next in the order of the list that the explanation was opened from: a list with data-walk leaves its addresses here. The
+  // gallery's goes on beyond its page: data-query says what was asked, data-at and data-next where this page and the one after it begin.
   const KEY = "fanlight-walk";
+  const kept = () => { try { return JSON.parse(sessionStorage.getItem(KEY)) ?? null; } catch { return null; } };
+  const keep = (walk) => { try { sessionStorage.setItem(KEY, JSON.stringify(walk)); } catch { /* then there is no previous and next */ } };
   document.addEventListener("click", (e) => {
-    const list = e.target.closest?.("a")?.closest("[data-walk]");
+    const link = e.target.closest?.("a"), page = link?.closest(".walked"), list = link?.closest("[data-walk]") ?? page?.querySelector("[data-walk]");
     if (!list) return;
-    const all = [...list.querySelectorAll("a[href*='/e/']")].map((a) => a.getAttribute("href"));
-    try { sessionStorage.setItem(KEY, JSON.stringify([...new Set(all)])); } catch { /* then there is no previous and next */ }
+    const all = [...new Set([...list.querySelectorAll("a[href*='/e/']")].map((a) => a.getAttribute("href")))];
+    if (!all.length) return;
+    if (!page) return keep({ all });
+    const { query, at, next } = page.dataset, before = kept();
+    // "More" leads to a page that follows the one before: both are one list.
+    if (before?.query === query && at && before.all.includes(all[0])) return;
+    if (before?.query === query && at && before.next === at) return keep({ query, next, all: [...before.all, ...all] });
+    keep({ query, next, all });
   }, true);
+  // A table, whose rows are not all in the document, says its own.
+  window.fanlight = { ...window.fanlight, walk: (all) => keep({ all }) };
   function neighbours() {
-    let all = [];
-    try { all = JSON.parse(sessionStorage.getItem(KEY)) ?? []; } catch { /* nothing was kept */ }
+    const walk = kept(), all = walk?.all ?? [];
     const here = all.indexOf(location.pathname), at = (i) => (here < 0 ? undefined : all[i]);
+    if (here >= 0 && here === all.length - 1 && walk.next) further(walk);
     return [at(here - 1) ?? "", !at(here - 1), at(here + 1) ?? "", !at(here + 1)];
+  }
+  // At the end of a page of the gallery the next page is asked for, so that the walk goes on.
+  async function further(walk) {
+    const asked = new URLSearchParams({ ...JSON.parse(walk.query), cursor: walk.next, limit: 36 });
+    try {
+      const answer = await fetch(`${window.fanlight.prefix}/api/v1/explanations?${asked}`);
+      if (!answer.ok) return;
+      const page = await answer.json(), more = page.items.map((e) => `${window.fanlight.prefix}/e/${e.id}`);
+      if (kept()?.next !== walk.next) return;
+      keep({ ...walk, next: page.next_cursor ?? "", all: [...new Set([...walk.all, ...more])] });
+      const link = document.getElementById("ex-next");
+      if (link && more.length && walk.all[walk.all.length - 1] === location.pathname) dash_clientside.set_props("ex-next", { href: more[0], hidden: false });
+    } catch { /* the walk ends here */ }
   }
   document.addEventListener("click", (e) => {
     const link = e.target.closest?.("a[data-go]");

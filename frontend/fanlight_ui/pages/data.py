@@ -77,8 +77,14 @@ def about(d: Dataset) -> Component:
     unreadable = f"{d.unreadable:,} unreadable" if d.unreadable else None
     facts = " · ".join(filter(None, [f"{d.count:,} pictures", unreadable, f"version {d.version}"]))
     terms = html.Details([html.Summary("Terms"), html.P(d.terms)], className="quiet") if d.terms else None
+    swept = [
+        dcc.Link("Explain all of it: a sweep", href=session.href("/sweeps/new", dataset=d.id)),
+        " · ",
+        dcc.Link("all sweeps", href=session.href("/sweeps")),
+    ]
     return html.Div(
-        [html.H2(d.name), html.P(d.description), html.P(facts, className="quiet num"), terms], className="intro"
+        [html.H2(d.name), html.P(d.description), html.P(facts, className="quiet num"), html.P(swept), terms],
+        className="intro",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import dash
@@ -11,7 +12,7 @@ from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
 from fanlight.wire import TERMINAL, Job
-from fanlight_ui import errors, session
+from fanlight_ui import errors, session, sweeps
 from fanlight_ui.views.numbers import seconds, when
 
 dash.register_page(__name__, path="/jobs", title="Jobs · Fanlight")
@@ -21,13 +22,17 @@ DONE = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "expi
 
 @errors.page
 async def layout(**_address: Any) -> Component:
-    head = html.Div(html.H1("Jobs"), className="head")
+    head = html.Div(
+        [html.H1("Jobs"), dcc.Link("Sweeps", href=session.href("/sweeps"), className="button end")], className="head"
+    )
     return html.Main([head, html.Div(await listing(), id="jobs")], className="page narrow")
 
 
 async def listing() -> list[Component]:
-    page = await session.ask(calls.jobs())
-    if not page.items:
+    page, swept = await asyncio.gather(session.ask(calls.jobs()), session.ask(calls.sweeps(limit=12)))
+    going = [sweeps.entry(s) for s in swept.items if s.state in sweeps.ACTIVE]
+    bulk = [html.Section([html.H2("Sweeps"), html.Ul(going, className="jobs")])] if going else []
+    if not page.items and not going:
         return [html.P("Nothing is being computed, and nothing was lately.", className="blank")]
     open_, over = [j for j in page.items if j.state not in TERMINAL], [j for j in page.items if j.state in TERMINAL]
     groups = [
@@ -35,7 +40,7 @@ async def listing() -> list[Component]:
         ("Of others", [j for j in open_ if not j.mine]),
         ("Finished", sorted(over, key=lambda j: (not j.mine, -(j.finished or 0)))),
     ]
-    return [
+    return bulk + [
         html.Section([html.H2(title), html.Ul([row(j) for j in jobs], className="jobs")])
         for title, jobs in groups
         if jobs
