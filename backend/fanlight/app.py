@@ -48,6 +48,7 @@ from fanlight.errors import FanlightError, NotFound
 from fanlight.service import datasets, examples, listing
 from fanlight.service.context import Context
 from fanlight.service.dispatch import Dispatcher
+from fanlight.service.examinations import Examinations
 from fanlight.service.field_guide import offer as field_guide
 from fanlight.service.foresight import Foresight
 from fanlight.service.live import Live
@@ -103,6 +104,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     context = Context(settings, Database(settings.database), blobs, engine(settings, blobs))
     context.models, context.dispatcher, context.live = Models(context), Dispatcher(context), Live(context)
     context.foresight = Foresight(context)
+    context.examinations = Examinations(context)
     context.sweeper, context.summaries = Sweeper(context), Summaries(context)
 
     app = FastAPI(
@@ -166,6 +168,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await context.sweeper.stop()
+        await context.examinations.close()
         context.summaries.close()
         await context.dispatcher.drain(DRAIN)
         await context.engine.close()

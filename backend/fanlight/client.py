@@ -59,6 +59,8 @@ class calls:
     system = staticmethod(lambda: Call("GET", "/system", _as(wire.System)))
     models = staticmethod(lambda: Call("GET", "/models", _as(list[wire.Model])))
     model = staticmethod(lambda id: Call("GET", f"/models/{id}", _as(wire.Model)))
+    examine = staticmethod(lambda id: Call("POST", f"/models/{id}/examination", _as(wire.Examination)))
+    examined = staticmethod(lambda id: Call("GET", f"/models/{id}/examination", _as(wire.Examination)))
     explainers = staticmethod(lambda: Call("GET", "/explainers", _as(list[wire.ExplainerInfo])))
     datasets = staticmethod(lambda: Call("GET", "/datasets", _as(list[wire.Dataset])))
     input = staticmethod(lambda id: Call("GET", f"/inputs/{id}", _as(wire.Input)))

@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-from fake_records import NOW, PHOTOS, Store, explainers, explanation, models
+from fake_records import NOW, PHOTOS, Store, examination, explainers, explanation, models
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from PIL import Image, ImageFilter
@@ -115,6 +115,25 @@ def create(store: Store) -> FastAPI:
     @app.get(f"{api}/models/{{id}}")
     async def one_model(id: str) -> wire.Model:
         return found({m.id: m for m in models()}, id, "model")
+
+    looked: dict[str, int] = {}
+
+    @app.post(f"{api}/models/{{id}}/examination", status_code=202)
+    async def examine(id: str) -> wire.Examination:
+        looked[id] = 0
+        return await examined(id)
+
+    @app.get(f"{api}/models/{{id}}/examination")
+    async def examined(id: str) -> wire.Examination:
+        found({m.id: m for m in models()}, id, "model")
+        if id not in looked:
+            return wire.Examination(state="none", model=id, seconds=60)
+        looked[id] += 1
+        return (
+            examination(id)
+            if looked[id] > 2
+            else wire.Examination(state="running", model=id, seconds=60, since=time.time())
+        )
 
     @app.get(f"{api}/explainers")
     async def all_explainers() -> list[wire.ExplainerInfo]:

@@ -104,6 +104,37 @@ def explanation(i: int) -> wire.Explanation:
     )
 
 
+def examination(model: str) -> wire.Examination:
+    """One with every outcome."""
+    checks = [
+        wire.Finding(name="load", outcome="good", says="EfficientNet-Lite0: 1000 classes, 224 x 224 pixels."),
+        wire.Finding(
+            name="batch",
+            outcome="warning",
+            says="In a batch it answers a little differently: 2e-4.",
+            hint="Look for batch statistics.",
+        ),
+        wire.Finding(name="attention", outcome="none", says="It has no attention."),
+    ]
+    costs = [
+        wire.Cost(name="saliency", available=True, forwards=2, seconds=0.043, peak_mb=61.5, measured=True),
+        wire.Cost(name="occlusion", available=True, forwards=785, seconds=31.0, peak_mb=None),
+        wire.Cost(name="grad-cam", available=True, error="it changed the model"),
+        wire.Cost(name="lrp", available=False, reason="It needs a chain of layers."),
+    ]
+    return wire.Examination(
+        state="done",
+        model=model,
+        seconds=60,
+        finished=NOW,
+        sound=True,
+        checks=checks,
+        costs=costs,
+        forward_seconds=0.017,
+        device="cpu",
+    )
+
+
 def jobs() -> list[wire.Job]:
     made = time.time()
     return [

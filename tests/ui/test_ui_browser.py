@@ -367,3 +367,21 @@ def test_everything_works_below_a_prefix(browser: Any, site_below_a_prefix: Site
         assert page.url == site_below_a_prefix.url + "shares"
         outside = [u for u in tab.asked if not u.startswith((site_below_a_prefix.url, "data:"))]
         assert outside == [] and tab.wrong == []
+
+
+def test_a_model_is_examined_from_its_page(browser: Any, shared_site: Site) -> None:
+    with Tab(browser, shared_site) as tab:
+        page = tab.open("models/efficientnet-lite0")
+        page.click("text=Examine this model")
+        page.wait_for_selector(".examination progress")
+        page.wait_for_selector(".examination >> text=It can be explained.")
+    for screen in SCREENS:
+        with Tab(browser, shared_site, screen) as tab:
+            page = tab.open("models/efficientnet-lite0")
+            page.wait_for_selector(".examination table >> text=Saliency")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert [
+                v["id"] for v in Axe().run(page).response["violations"] if v["impact"] in ("serious", "critical")
+            ] == []
+            assert tab.wrong == []
+            page.screenshot(path=OUT / f"examination-{screen}.png", full_page=True)

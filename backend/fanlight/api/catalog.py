@@ -37,6 +37,18 @@ def model(id: str, context: Services, _: Who) -> wire.Model:
     return context.models.shown(id)
 
 
+@router.post("/models/{id}/examination", status_code=202, dependencies=[Depends(_loaded)])
+async def examine(id: str, context: Services, who: Who) -> wire.Examination:
+    """Loads and runs the model in a process of its own, as `fanlight doctor MODEL` does; one model at a time (429 meanwhile)."""
+    return await context.examinations.start(who, id)
+
+
+@router.get("/models/{id}/examination", dependencies=[Depends(_loaded)])
+async def examined(id: str, context: Services, who: Who) -> wire.Examination:
+    """What was found the last time, or that it is going on."""
+    return await context.examinations.get(who, id)
+
+
 @router.get("/explainers")
 def explainers(context: Services, _: Who) -> list[wire.ExplainerInfo]:
     """The methods, with their parameters as JSON Schema."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -35,16 +36,29 @@ OUTPUTS = {"single-label": "classes", "multi-label": "labels", "regression": "va
 
 def examine(source: str, seconds: float = SECONDS) -> Report:
     """The report on a model: a bundle folder, a Python file, or a model of a library. Args: seconds: of running explainers."""
-    command = [sys.executable, "-m", "fanlight.doctor.model", source, str(seconds)]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        run = subprocess.run(command(source, seconds), capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
-        return Report(source, [Check("load", "bad", f"Loading and running it once took more than {PATIENCE} s.")])
-    if run.returncode:
-        how = signal.Signals(-run.returncode).name if run.returncode < 0 else f"exit code {run.returncode}"
-        last = run.stderr.strip().splitlines()[-1:] or ["It printed nothing."]
+        return too_long(source)
+    return told(source, run.returncode, run.stdout, run.stderr)
+
+
+def command(source: str, seconds: float, *, gently: int = 0) -> list[str]:
+    """What starts the process that examines. Args: gently: added to its niceness."""
+    return [sys.executable, "-m", "fanlight.doctor.model", source, str(seconds), str(gently)]
+
+
+def told(source: str, code: int, out: str, said: str) -> Report:
+    """The report of that process, from its exit code and what it printed."""
+    if code:
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        last = said.strip().splitlines()[-1:] or ["It printed nothing."]
         return Report(source, [Check("load", "bad", f"It ended the process that loaded it ({how}): {last[0]}")])
-    return Report.of(json.loads(run.stdout.splitlines()[-1]))
+    return Report.of(json.loads(out.splitlines()[-1]))
+
+
+def too_long(source: str) -> Report:
+    return Report(source, [Check("load", "bad", f"Loading and running it once took more than {PATIENCE} s.")])
 
 
 def inspect(source: str, seconds: float = SECONDS) -> Report:
@@ -299,6 +313,7 @@ def about(model: TorchImageClassifier) -> dict[str, Any]:
 
 if __name__ == "__main__":
     answer = sys.stdout
+    os.nice(int(sys.argv[3]))
     with contextlib.redirect_stdout(sys.stderr):  # a model may print; the answer is ours alone
         report = inspect(sys.argv[1], float(sys.argv[2]))
     answer.write(json.dumps(report.json()) + "\n")

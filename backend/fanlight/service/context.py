@@ -13,6 +13,7 @@ from fanlight.store.database import Database
 
 if TYPE_CHECKING:
     from fanlight.service.dispatch import Dispatcher
+    from fanlight.service.examinations import Examinations
     from fanlight.service.foresight import Foresight
     from fanlight.service.live import Live
     from fanlight.service.models import Models
@@ -48,6 +49,7 @@ class Context:
     dispatcher: Dispatcher = field(init=False)
     live: Live = field(init=False)
     foresight: Foresight = field(init=False)
+    examinations: Examinations = field(init=False)
     sweeper: Sweeper = field(init=False)
     summaries: Summaries = field(init=False)
 

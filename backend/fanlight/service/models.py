@@ -64,7 +64,8 @@ class Models:
             if name in self._known:
                 self.problems[path] = f"There are two models named {name}."
                 continue
-            self._known[name] = {**info, "id": name, "source": source}
+            given = path.removeprefix(f"{called}=")
+            self._known[name] = {**info, "id": name, "source": source, "given": given}
             indices: dict[str, list[int]] = {}
             for i, c in enumerate(info["classes"]):
                 indices.setdefault(c.casefold(), []).append(i)
@@ -104,7 +105,7 @@ class Models:
         conn.execute(delete(model).where(model.c.workspace == WORKSPACE))
         t = now(conn)
         for m in self._known.values():
-            info = {k: v for k, v in m.items() if k not in ("id", "source", "card")}
+            info = {k: v for k, v in m.items() if k not in ("id", "source", "given", "card")}
             row = {"workspace": WORKSPACE, "id": m["id"], "digest": m["digest"], "name": m["name"], "task": m["task"]}
             conn.execute(insert(model).values(**row, source=m["source"], info=info, created=t))
 

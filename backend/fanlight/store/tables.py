@@ -406,3 +406,15 @@ unreadable = Table(
     Column("label", String(200)),
     Column("reason", Text, nullable=False),
 )
+
+# What the doctor found out about a model, the last time.
+examination = Table(
+    "examination",
+    metadata,
+    Column("workspace", String(64), primary_key=True),
+    Column("model_digest", String(64), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    # what `fanlight doctor MODEL --json` says
+    Column("report", Json, nullable=False),
+    Column("finished", Micros, nullable=False),
+)

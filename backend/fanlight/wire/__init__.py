@@ -18,8 +18,11 @@ from fanlight.wire.base import (
 from fanlight.wire.catalog import (
     Availability as Availability,
     Citation as Citation,
+    Cost as Cost,
     Dataset as Dataset,
+    Examination as Examination,
     ExplainerInfo as ExplainerInfo,
+    Finding as Finding,
     Input as Input,
     Measurement as Measurement,
     Model as Model,

@@ -135,3 +135,41 @@ class ExplainerInfo(Wire):
     docs: str
     world: WorldScore | None = None
     """None for a method that was never measured in a world, as those of third parties."""
+
+
+class Finding(Wire):
+    """One thing that the doctor looked at. `outcome`: good; warning: works, but one should know; bad: does not work; none: does not apply."""
+
+    name: str
+    outcome: Literal["good", "warning", "bad", "none"]
+    says: str
+    hint: str = ""
+
+
+class Cost(Wire):
+    """What a method costs on a model at its defaults: passes, seconds, and peak of memory beyond the model. `measured`: it was run to its end;
+    otherwise its time is projected. `reason`: why it does not fit; `error`: how it failed."""
+
+    name: str
+    available: bool
+    reason: str | None = None
+    forwards: int | None = None
+    seconds: float | None = None
+    peak_mb: float | None = None
+    measured: bool = False
+    error: str | None = None
+
+
+class Examination(Wire):
+    """What `fanlight doctor MODEL` finds. `seconds`: the time in which it runs the methods that fit."""
+
+    state: Literal["none", "running", "done"]
+    model: str
+    seconds: float
+    since: float | None = None
+    finished: float | None = None
+    sound: bool | None = None
+    checks: list[Finding] = []
+    costs: list[Cost] = []
+    forward_seconds: float | None = None
+    device: str = ""

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash
-from dash import Input, Output, State, dcc, html
+from dash import Input, Output, State, ctx, dcc, html
 from dash.development.base_component import Component
+from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
 from fanlight.wire import ExplainerInfo, Model
-from fanlight_ui import errors, session
+from fanlight_ui import errors, examination, session
 from fanlight_ui.views.numbers import short
 
 dash.register_page(__name__, path_template="/models/<model_id>", title="Model · Fanlight")
@@ -23,7 +24,9 @@ SHOWN = 36
 
 @errors.page
 async def layout(model_id: str = "", **_address: Any) -> Component:
-    m, explainers = await asyncio.gather(session.ask(calls.model(model_id)), session.ask(calls.explainers()))
+    m, explainers, found = await asyncio.gather(
+        session.ask(calls.model(model_id)), session.ask(calls.explainers()), session.ask(calls.examined(model_id))
+    )
     known = {e.name: e for e in explainers}
     return html.Main(
         [
@@ -46,7 +49,10 @@ async def layout(model_id: str = "", **_address: Any) -> Component:
             html.Div(
                 [
                     html.Div([facts(m), methods(m, known)], className="stack"),
-                    html.Div([classes(m), about(m)], className="stack"),
+                    html.Div(
+                        [examination.section(m.id, found, {e.name: e.title for e in explainers}), classes(m), about(m)],
+                        className="stack",
+                    ),
                 ],
                 className="columns",
             ),
@@ -143,3 +149,23 @@ def about(m: Model) -> Component | None:
 async def search_classes(q: str | None, model: str) -> list[Component]:
     m = await session.ask(calls.model(model))
     return listing(m.classes or [], q or "")
+
+
+@dash.callback(
+    Output("mo-found", "children"),
+    Output("mo-poll", "disabled"),
+    Input("mo-examine", "n_clicks"),
+    Input("mo-poll", "n_intervals"),
+    State("mo-model", "data"),
+    prevent_initial_call=True,
+)
+async def examine(clicks: int | None, _tick: int | None, model: str) -> tuple[Any, bool]:
+    """Begins an examination, and says how it stands while it lasts."""
+    if ctx.triggered_id == "mo-examine":
+        if not clicks:  # a button that has just been drawn was not pressed
+            raise PreventUpdate
+        found = await session.ask(calls.examine(model))
+    else:
+        found = await session.ask(calls.examined(model))
+    titles = {e.name: e.title for e in await session.ask(calls.explainers())}
+    return examination.content(found, titles), found.state != "running"
