@@ -16,6 +16,27 @@ def test_chunks_cover_every_row_once_with_one_shape(total, limit):
     assert all(stop - start <= rows <= max(limit, 1) for start, stop, rows in found)
 
 
+@pytest.mark.parametrize("total", range(9, 130))
+def test_no_other_size_of_a_chunk_costs_less_with_its_padding(total):
+    found = list(evaluate.chunks(total, 8))
+    rows = found[0][2]
+    assert 4 < rows <= 8
+    cost = {n: -(-total // n) * (n + evaluate.PASS) for n in range(5, 9)}
+    assert len(found) * (rows + evaluate.PASS) == cost[rows] == min(cost.values())
+
+
+def test_a_series_of_gradients_holds_no_more_than_it_may(monkeypatch):
+    model = conv_net()
+    with torch.enable_grad():
+        out = model.net[3](model.net[2](model.net[1](model.net[0](torch.zeros(1, 3, 32, 32)))))
+    assert 4 * out.numel() < model.held < 4 * (3 * 32 * 32 + 3 * 8 * 16 * 16 + 3 * 12 * 8 * 8 + 100)
+    assert evaluate.series_rows(model, Context(8)) == 8, "small activations: a whole chunk"
+    monkeypatch.setattr(evaluate, "HELD", 3 * model.held)
+    assert evaluate.series_rows(model, Context(8)) == 3
+    monkeypatch.setattr(evaluate, "HELD", 1)
+    assert evaluate.series_rows(model, Context(8)) == 2, "a quarter of a chunk, whatever it holds"
+
+
 def test_a_single_picture_costs_a_single_pass():
     assert list(evaluate.chunks(1, 8)) == [(0, 1, 1)]
 
@@ -39,9 +60,9 @@ def test_pictures_are_made_chunk_by_chunk():
 
     run = evaluate.logits(model, picture, 20, Context(8))
     next(run)
-    assert asked == [(0, 8)]
+    assert asked == [(0, 5)]
     finish(run)
-    assert asked == [(0, 8), (8, 16), (16, 20)]
+    assert asked == [(0, 5), (5, 10), (10, 15), (15, 20)]
 
 
 def test_what_was_evaluated_once_is_not_evaluated_again():

@@ -59,7 +59,7 @@ def test_the_standard_error_is_how_far_maps_of_other_seeds_scatter():
 
 
 def test_what_is_shown_meanwhile_is_the_mean_so_far():
-    model, context = conv_net(), Context(8)
+    model, context = conv_net(), Context(2)
     run = SmoothGrad().run(model, [item(model, seed=3)], SmoothGrad.Params(samples=6), context)
     first = next(run)
     shown = first.preview()

@@ -70,15 +70,9 @@ class Tap(TorchFunctionMode):
         enable_gqa: bool = False,
     ) -> Tensor:
         """What `scaled_dot_product_attention` computes: (..., N, d), (..., M, d), (..., M, e) -> (..., N, e)."""
-        if enable_gqa:
-            key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+        key, value = shared(query, key, value) if enable_gqa else (key, value)
         scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-        if is_causal:
-            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-        if attn_mask is not None:
-            hidden = attn_mask.dtype == torch.bool
-            scores = scores.masked_fill(~attn_mask, -math.inf) if hidden else scores + attn_mask
-        rows = scores.softmax(-1)
+        rows = masked(scores, attn_mask, is_causal).softmax(-1)
         if _square(rows):
             self.rows.append(rows)
         return F.dropout(rows, dropout_p) @ value if dropout_p else rows @ value
@@ -102,6 +96,21 @@ class Tap(TorchFunctionMode):
         if not a["need_weights"]:
             return out, None
         return out, self.rows[-1].mean(1) if a["average_attn_weights"] else self.rows[-1]
+
+
+def shared(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values that several heads of the queries share, repeated for each of them."""
+    times = query.shape[-3] // key.shape[-3]
+    return key.repeat_interleave(times, -3), value.repeat_interleave(times, -3)
+
+
+def masked(scores: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+    """Scores (..., N, M) of which those that are hidden are minus infinity, or that the mask is added to."""
+    if is_causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
 
 
 def _square(rows: object) -> bool:

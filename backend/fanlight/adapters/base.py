@@ -55,6 +55,8 @@ class ImageClassifier(Protocol):
     """Of the values of a regression."""
     measure: str
     """What one output is counted in: logit, the unit of a regression, cosine similarity."""
+    held: int
+    """Bytes that the forward pass of one picture holds for the way back, where gradients are asked for."""
 
     def view(self, width: int, height: int) -> Box:
         """Which part of a stored picture of this size the model sees."""

@@ -298,6 +298,11 @@ class TorchImageClassifier:
         """Whether relevance can be handed back through it."""
         return canonical_form.suitable(self.net, self.size)
 
+    @cached_property
+    def held(self) -> int:
+        """Bytes that the forward pass of one picture holds for the way back, found by running it once."""
+        return structure.held(self.net, self.size)
+
     @property
     def _layout(self) -> torch.memory_format:
         return torch.channels_last if self.channels_last else torch.contiguous_format

@@ -126,3 +126,21 @@ def _kept(func: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Not a division by what depends on the picture."""
     divides = func in (torch.div, Tensor.div, Tensor.__truediv__)
     return not divides or not (isinstance(args[1], Tensor) and args[1].requires_grad)
+
+
+def held(net: nn.Module, size: tuple[int, int]) -> int:
+    """Bytes that the forward pass of one picture of `size` = (H, W) holds for the way back, weights not counted."""
+    own = {t.untyped_storage().data_ptr() for t in (*net.parameters(), *net.buffers())}
+    found: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        place = tensor.untyped_storage()
+        if place.data_ptr() not in own:
+            found[place.data_ptr()] = place.nbytes()
+        return tensor
+
+    x = torch.zeros(1, 3, *size, device=next(net.parameters(), torch.empty(0)).device).requires_grad_()
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = net(x)
+    del out  # until here nothing was freed, so that no place was counted twice
+    return sum(found.values())

@@ -1,7 +1,7 @@
 """The tables of docs/measurements.md, from what the benchmarks print: `python -m fanlight.bench._table docs/measurements.md RUN.json ...`.
 
 A benchmark's table stands between `<!-- NAME -->` and `<!-- /NAME -->` and is replaced as a whole; nobody writes a number by hand.
-Without a run, every declared figure is "not yet measured".
+Without a run, every declared figure is "not yet measured". A benchmark whose results are no list of figures makes its own (`table`).
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def main(document: Path, runs: list[Path]) -> None:
     text = document.read_text()
     for path in runs:
         run = json.loads(path.read_text())
-        declared = importlib.import_module(f"fanlight.bench.{run['benchmark']}").FIGURES
-        text = replaced(text, run["benchmark"], table(declared, run))
+        module = importlib.import_module(f"fanlight.bench.{run['benchmark']}")
+        made = table(module.FIGURES, run) if hasattr(module, "FIGURES") else module.table(run)
+        text = replaced(text, run["benchmark"], made)
     document.write_text(text)
 
 

@@ -2,8 +2,8 @@
 gradients.
 
 A chunk is short enough to be a step (progress, cancellation), and all chunks of one evaluation have the same shape,
-the last padded, so that the same request gives the same bytes. An evaluation smaller than a chunk is padded to a
-power of two instead of to a whole chunk, so that a single picture costs what a single picture costs.
+the last padded, so that the same request gives the same bytes. The shape is the one that wastes least on padding; an
+evaluation smaller than a chunk is padded to a power of two, so that a single picture costs what a single picture costs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,20 @@ if TYPE_CHECKING:
     from fanlight.adapters.base import ImageClassifier
 
 T = TypeVar("T")
+PASS = 0.25
+"""What a pass costs beside its rows, in rows: a little padding is cheaper than further passes."""
+HELD = 80_000_000
+"""Bytes held for the way back in one pass of a series of gradients."""
 
 
 def chunks(total: int, limit: int) -> Iterator[tuple[int, int, int]]:
-    """(start, stop, rows) of each pass over `total` pictures: rows start..stop-1 are wanted, `rows` are computed."""
-    rows = min(max(limit, 1), 1 << max(total - 1, 0).bit_length())
+    """(start, stop, rows) of each pass over `total` pictures: rows start..stop-1 are wanted, `rows` are computed, at most
+    `limit` and more than half of it where there are as many."""
+    most = max(limit, 1)
+    if total <= most:
+        rows = min(most, 1 << max(total - 1, 0).bit_length())
+    else:
+        rows = min(range(most // 2 + 1, most + 1), key=lambda n: (-(-total // n) * (n + PASS), -n))
     for start in range(0, total, rows):
         yield start, min(start + rows, total), rows
 
@@ -34,6 +43,13 @@ def gradient_rows(ctx: Context, items: int = 1) -> int:
     """Rows of a pass with gradients, which keeps every activation: a quarter of a chunk, which keeps the peak of memory low; a whole
     one where the maps of several people are made in one, for throughput (docs/decisions/0003)."""
     return max(1, ctx.chunk // 4) if items == 1 else ctx.chunk
+
+
+def series_rows(model: ImageClassifier, ctx: Context) -> int:
+    """Rows of a pass with gradients in a long series of them about one picture: as many as keep what is held for the way back
+    within HELD, at most a chunk and at least a quarter of one. A network of small activations is asked in larger passes, which cost
+    less per picture."""
+    return min(max(HELD // max(model.held, 1), gradient_rows(ctx)), ctx.chunk)
 
 
 def padded(x: Tensor, rows: int) -> Tensor:

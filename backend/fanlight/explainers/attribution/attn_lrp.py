@@ -88,7 +88,7 @@ def simplified(params: AttnLRP.Params) -> Any:
     import torch.nn.functional as F
     from torch import Tensor
 
-    from fanlight.adapters.attention import PRODUCT, SOFTMAX, Tap
+    from fanlight.adapters.attention import PRODUCT, SOFTMAX, Tap, masked, shared
 
     ratios: dict[Any, float] = {F.gelu: 0.5, F.silu: 0.5}  # of f(z) / z where z is 0
     products = PRODUCT | {torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__}
@@ -155,15 +155,11 @@ def simplified(params: AttnLRP.Params) -> Any:
             scale: float | None = None,
             enable_gqa: bool = False,
         ) -> Tensor:
-            if enable_gqa:
-                key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
-            scores = halved(query @ key.transpose(-2, -1)) * (scale or 1 / math.sqrt(query.shape[-1]))
-            if is_causal:
-                attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-            if attn_mask is not None:
-                hidden = attn_mask.dtype == torch.bool
-                scores = scores.masked_fill(~attn_mask, -math.inf) if hidden else scores + attn_mask
-            rows = scores.softmax(-1)
+            key, value = shared(query, key, value) if enable_gqa else (key, value)
+            scores = halved(query @ key.transpose(-2, -1)) * (
+                1 / math.sqrt(query.shape[-1]) if scale is None else scale
+            )
+            rows = masked(scores, attn_mask, is_causal).softmax(-1)
             mixed = rows.detach() @ value if params.attention == "constant" else halved(rows @ value)
             self.rows.append(rows.detach())  # what its caller may ask for
             return mixed

@@ -91,7 +91,7 @@ def _explain(
     def made(total: Tensor, n: int, **meta: object) -> Artifact:
         return maps.image_map(item, (total / n).sum(0), unit=f"{model.measure} per pixel", signed=True, **meta)
 
-    for start, stop, rows in evaluate.chunks(params.samples, evaluate.gradient_rows(ctx)):
+    for start, stop, rows in evaluate.chunks(params.samples, evaluate.series_rows(model, ctx)):
         places, drawn = zip(*(_draw(rng, item.x.shape) for _ in range(start, stop)), strict=True)
         noise = torch.from_numpy(np.stack(drawn)).to(item.x.device)
         at = torch.tensor(places, dtype=torch.float32, device=item.x.device)[:, None, None, None]

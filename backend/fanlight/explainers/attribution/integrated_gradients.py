@@ -97,7 +97,7 @@ def _explain(
         path = torch.tensor((at + 1) / 2, dtype=torch.float32, device=item.x.device)
         weight = torch.tensor(weights / 2, dtype=torch.float32, device=item.x.device)
         mean = torch.zeros_like(item.x)  # of the gradient along the way, (3, H, W)
-        for start, stop, rows in evaluate.chunks(nodes, evaluate.gradient_rows(ctx)):
+        for start, stop, rows in evaluate.chunks(nodes, evaluate.series_rows(model, ctx)):
             x = reference + path[start:stop, None, None, None] * way
             grads = evaluate.gradient(model, x, [item.target] * (stop - start), rows)
             mean += (weight[start:stop, None, None, None] * grads).sum(0)

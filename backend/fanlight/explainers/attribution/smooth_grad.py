@@ -93,7 +93,7 @@ def _explain(
         value = size.amax(0) if params.channels == "max" else size.sum(0)
         return maps.image_map(item, value, unit=UNIT[params.average].format(model.measure), signed=False, **meta)
 
-    for start, stop, rows in evaluate.chunks(params.samples, evaluate.gradient_rows(ctx)):
+    for start, stop, rows in evaluate.chunks(params.samples, evaluate.series_rows(model, ctx)):
         drawn = rng.standard_normal((stop - start, *item.x.shape), dtype=np.float32)
         x = item.x + sigma * torch.from_numpy(drawn).to(item.x.device)
         grads = evaluate.gradient(model, x, [item.target] * (stop - start), rows).double()
