@@ -35,6 +35,7 @@ def test_checking_further_is_forecast_shown_while_it_runs_and_kept(visitor: Come
         me.shot("trust-checking")
         page.wait_for_selector("#ex-trust .measure:has-text('Untrained network') .gauge", timeout=PATIENCE * 1000)
         me.until("!document.querySelector('#ex-trust .waiting')", seconds=PATIENCE)
+        page.wait_for_selector("#ex-trust .measure:has-text('Faithfulness') .gauge", timeout=PATIENCE * 1000)
         said = page.inner_text("#ex-trust")
         for word in ("Faithfulness", "Stability", "Untrained network", "Agreement", "random 0.", "edges"):
             assert word in said, said

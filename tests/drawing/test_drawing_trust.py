@@ -15,7 +15,7 @@ from fanlight.quality.checks import MEASURES
 EDGES = {"faithfulness": 0.12, "insertion": 0.2, "deletion": 0.04}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "stability": {"draws": 8, "sigma": 0.02},
-    "randomisation": {"layers": 12, "draws": 4},
+    "randomisation": {"layers": 12, "draws": [4, 4, 4, 4]},
     "agreement": {},
 }
 MORE = {
@@ -66,6 +66,7 @@ def test_rows_come_in_the_order_of_the_checks_and_say_what_they_mean() -> None:
     given = {name: check(name, verdict="warn") for name in reversed(list(MEASURES))}
     found = trust.rows(with_checks(**given))
     assert [r.name for r in found] == ["faithfulness", "insertion", "deletion", "completeness", *MEASURES]
+    assert found[-1].tone == "quiet", "that others see it otherwise is no reason not to read it"
     shows = found[-2]
     assert shows.tone == "warn" and "it shows the picture, not the model" in shows.sentence
     assert shows.value == "0.40 (0.35 to 0.45)" and shows.floors == "random 0.00, edges 0.90"

@@ -21,7 +21,7 @@ MEASURED = wire.Check(
     floors={"random": reading(0.05), "edges": reading(1.0)},
     verdict="warn",
     more={"top layer alone": reading(0.95), "by single pixels": reading(0.8)},
-    parameters={"layers": 3, "draws": 4},
+    parameters={"layers": 3, "draws": [4, 4, 4]},
 )
 OFFERED = [
     wire.Measure(name=n, title=t, about="about it", available=True, passes=100, seconds=s)
@@ -40,7 +40,7 @@ def strip(checks: dict[str, wire.Check], *rest: Any, **trusted: Any) -> str:
 def test_a_check_shows_its_number_beside_its_floors_and_says_what_it_means() -> None:
     said = strip({"randomisation": MEASURED})
     assert "Checked further" in said and "Untrained network" in said
-    assert "0.90 (0.80 to 1.00)" in said and "random 0.05, edges 1.00" in said
+    assert "0.90 (0.80 to 1.00)" in said and "random 0.05" in said and "edges 1.00" in said
     assert "it shows the picture, not the model" in said and "meaning warn" in said
     assert '"left": "90.0%"' in said and "mark edges" in said and "mark random" in said
 

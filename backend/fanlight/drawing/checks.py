@@ -19,6 +19,7 @@ class Words:
         good, plain, warn: what its verdict means.
         unit: what its number is.
         ends: of its scale.
+        alarms: whether its `warn` is a reason not to read the map.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Words:
     warn: str
     unit: str
     ends: tuple[float, float] = (0.0, 1.0)
+    alarms: bool = True
 
 
 WORDS: dict[str, Words] = {
@@ -42,8 +44,8 @@ WORDS: dict[str, Words] = {
     "randomisation": Words(
         "Untrained network",
         "the same method on the network with random weights",
-        good="It shows what the network has learned: on an untrained network nothing of it is left.",
-        plain="Part of it is there on an untrained network too: that part shows the picture, not what the network has learned.",
+        good="It shows what the network has learned: on an untrained network little of it is left.",
+        plain="Some of it may be there on an untrained network too: that part shows the picture, not what the network has learned.",
         warn="It looks the same on an untrained network: it shows the picture, not the model.",
         unit="|rank correlation|",
     ),
@@ -52,8 +54,9 @@ WORDS: dict[str, Words] = {
         "other methods asked the same question",
         good="Methods that work in other ways rank the patches much as this one does.",
         plain="Methods that work in other ways agree in part.",
-        warn="Methods that work in other ways rank the patches otherwise: they cannot all be right.",
+        warn="Methods that work in other ways rank the patches otherwise: do not rest on this one alone.",
         unit="rank correlation",
+        alarms=False,
     ),
 }
 
@@ -76,9 +79,8 @@ def beside(check: wire.Check) -> str:
 
 
 def _varied(parameters: Mapping[str, Any]) -> str:
-    draws = parameters.get("draws")
     if "sigma" in parameters:
-        return f"{draws} draws of noise of {100 * parameters['sigma']:g} % of the range"
+        return f"{parameters['draws']} draws of noise of {100 * parameters['sigma']:g} % of the range"
     if "layers" in parameters:
-        return f"all {parameters['layers']} layers drawn anew, {draws} times"
+        return f"all {parameters['layers']} layers drawn anew, {parameters['draws'][-1]} times"
     return ""

@@ -16,6 +16,7 @@ from fanlight.drawing.world import number
 Tone = Literal["good", "warn", "quiet"]
 TONES: dict[str, Tone] = {"good": "good", "plain": "quiet", "warn": "warn"}
 GRID = 0.25  # what the ends of a scale are rounded to
+NEAR = 0.02  # how far a number may lie outside of a scale before that is made longer
 FLOORS = {"random": "random", "edges": "edges"}
 FAITHFUL = (
     ("faithfulness", "Faithfulness", "insertion and deletion together"),
@@ -35,10 +36,11 @@ class Badge:
 
 @dataclass(frozen=True)
 class Mark:
-    """A floor on a scale: its name and its place in percent."""
+    """A floor on a scale: its name, its place in percent, and both name and number in words."""
 
     name: str
     at: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,14 @@ def _checked(name: str, check: wire.Check) -> Row:
         return Row(name, words.title, words.about, "quiet", sentence=sentence)
     floors = {k: check.floors[k].value for k in FLOORS if k in check.floors}
     low = min([found.lo, *floors.values()])
-    ends = (words.ends[0] if low >= words.ends[0] else math.floor(low / GRID) * GRID, words.ends[1])
+    ends = (words.ends[0] if low > words.ends[0] - NEAR else math.floor(low / GRID) * GRID, words.ends[1])
     shown = f"{number(found.value)} ({number(found.lo)} to {number(found.hi)})"
     beside = ", ".join(f"{FLOORS[k]} {number(v)}" for k, v in floors.items())
     text = f"{words.title}: {words.unit} {shown}; {beside}."
     gauge = _gauge(found.value, found.lo, found.hi, floors, ends, text, number)
+    tone = TONES[check.verdict or "plain"] if words.alarms else "quiet"
     return Row(
-        name, words.title, words.about, TONES[check.verdict or "plain"], shown, beside, sentence,
+        name, words.title, words.about, tone, shown, beside, sentence,
         checks.beside(check), gauge, check.curves,
     )  # fmt: skip
 
@@ -189,7 +192,7 @@ def _gauge(
         return round(100 * min(max((v - ends[0]) / (ends[1] - ends[0]), 0.0), 1.0), 2)
 
     start, stop = place(lo), place(hi)
-    marks = tuple(Mark(FLOORS[name], place(v)) for name, v in floors.items())
+    marks = tuple(Mark(name, place(v), f"{FLOORS[name]} {spell(v)}") for name, v in floors.items())
     return Gauge(place(value), start, round(stop - start, 2), marks, spell(ends[0]), spell(ends[1]), text)
 
 

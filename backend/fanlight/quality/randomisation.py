@@ -20,55 +20,58 @@ from fanlight.quality.ranks import alike, chance, reading
 from fanlight.quality.untrained import Copy
 
 SEEDS = 4
+LAST = 8  # draws of the whole network, whose number stands for the check
 SAME = 0.5  # |rank correlation| with the map of an untrained network above which a map is said to be the same
 FINE = 256  # pixels along a side at which single pixels are compared
 
 
 def cost(passes: int) -> int:
-    return 4 * SEEDS * (passes + 1)
+    return (3 * SEEDS + LAST) * (passes + 1)
 
 
 def run(subject: Subject) -> Generator[Step, None, Found]:
     """|Spearman| of patches between the stored map and those of networks whose top layers are redrawn: at four depths,
-    the last of them all, the mean over SEEDS with its 95 % interval by Student's t."""
+    the last of them all, the mean over SEEDS draws, LAST of the whole, with its 95 % interval by Student's t."""
     twin = Copy(subject.network)
     yield Step(0.0, "copying the network")
     stored = subject.value
     patches, pixels = subject.patches(stored), fine(stored)
-    depths, at = twin.depths(), 0
+    plan = [(depth, LAST if depth == len(twin.layers) else SEEDS) for depth in twin.depths()]
+    total, at = sum(draws for _, draws in plan), 0
     coarse: list[list[float]] = []
     single: list[float] = []
-    for depth in depths:
+    for depth, draws in plan:
         coarse.append([])
-        for seed in range(SEEDS):
-            span = (at / len(depths) / SEEDS, (at + 1) / len(depths) / SEEDS)
-            message = f"{depth} of {len(twin.layers)} layers untrained, draw {seed + 1} of {SEEDS}"
+        for seed in range(draws):
+            span = (at / total, (at + 1) / total)
+            message = f"{depth} of {len(twin.layers)} layers untrained, draw {seed + 1} of {draws}"
             before = twin.network.asked
             yield from twin.redraw(depth, seed, subject.item.x, span[0], message)
             model = subject.asked(twin.network)
             other = plane((yield from made(subject, model, seen(model, subject.item), span, message)))
             subject.network.asked += twin.network.asked - before
             coarse[-1].append(abs(alike(patches, subject.patches(other))))
-            if depth == depths[-1]:
+            if depth == len(twin.layers):
                 single.append(abs(alike(pixels, fine(other))))
             at += 1
     levels = [reading(values, (0.0, 1.0)) for values in coarse]
-    random = chance(patches, SEEDS, absolute=True)
+    random = chance(patches, LAST, absolute=True)
     found = levels[-1]
-    verdict = "warn" if found["value"] > SAME else "plain" if found["lo"] > random["hi"] else "good"
+    gone = found["lo"] <= random["hi"] and found["hi"] <= SAME
+    verdict = "warn" if found["value"] > SAME else "good" if gone else "plain"
     return Found(
         found=found,
         floors={"random": random, "edges": {"value": 1.0, "lo": 1.0, "hi": 1.0}},
         verdict=verdict,
         more={"top layer alone": levels[0], "by single pixels": reading(single, (0.0, 1.0))},
         parameters={
-            "depths": depths,
+            "depths": [depth for depth, _ in plan],
             "layers": len(twin.layers),
-            "draws": SEEDS,
+            "draws": [draws for _, draws in plan],
             "patch": subject.side,
         },
-        seeds=list(range(SEEDS)),
-        curves=_curves([d / len(twin.layers) for d in depths], levels, random),
+        seeds=list(range(LAST)),
+        curves=_curves([depth / len(twin.layers) for depth, _ in plan], levels, random),
     )
 
 

@@ -9,7 +9,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from fanlight import wire
-from fanlight.drawing.trust import Gauge, Row, edges_alone, no_better, rows
+from fanlight.drawing.trust import Gauge, Mark, Row, edges_alone, no_better, rows
 from fanlight.wire import Trust
 from fanlight_ui.views.curves import drawing
 from fanlight_ui.views.numbers import score, seconds
@@ -130,7 +130,10 @@ def row(found: Row, job: wire.Job | None = None) -> Component:
     if found.curves is not None:
         picture = drawing(found.curves, f"{found.title}: {found.sentence}", 880)
         said.append(html.Details([html.Summary("Curve"), picture], className="disclosure"))
-    value = [html.Span(found.value, className="num"), html.Span(found.floors, className="quiet")] if found.value else []
+    value: list[Component] = []
+    if found.value:
+        marks = found.gauge.marks if found.gauge is not None else ()
+        value = [html.Span(found.value, className="num"), html.Span([key(m) for m in marks], className="quiet keys")]
     head = html.Div(
         [html.Div([html.Span(found.title), html.Span(found.about, className="quiet")]), html.Div(value)],
         className="measure-head",
@@ -138,16 +141,14 @@ def row(found: Row, job: wire.Job | None = None) -> Component:
     return html.Div([head, *said], className="measure")
 
 
+def key(mark: Mark) -> Component:
+    """A floor in words, with the sign that it has on the line before it."""
+    return html.Span([html.Span(className=f"mark {mark.name}", **{"aria-hidden": "true"}), mark.text], className="key")
+
+
 def gauge(drawn: Gauge) -> Component:
     """The number as a dot with its interval on a line, random maps as a tick and edges as a diamond."""
-    marks = [
-        html.Span(
-            className=f"mark {m.name}",
-            style={"left": f"{m.at}%"},
-            title=f"{m.name} maps" if m.name == "random" else m.name,
-        )
-        for m in drawn.marks
-    ]
+    marks = [html.Span(className=f"mark {m.name}", style={"left": f"{m.at}%"}, title=m.text) for m in drawn.marks]
     line = [
         *marks,
         html.Span(className="between", style={"left": f"{drawn.start}%", "width": f"{drawn.width}%"}),
