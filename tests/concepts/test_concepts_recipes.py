@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
-from test_concepts_data import mimic
 
 from fanlight_models.concepts import bundle
 from fanlight_models.concepts.answers import Answers
 from fanlight_models.efficientnet_lite import EfficientNetLite0
 from fanlight_models.recipes import cub_concepts, field_guide_concepts
+from support.cub import mimic
 
 
 @pytest.fixture(autouse=True)
@@ -24,19 +25,7 @@ def threads():
 
 
 def test_the_field_guide_recipe_goes_from_drawing_to_bundles(tmp_path: Path, capfd) -> None:
-    given = [
-        "--out",
-        str(tmp_path / "bundles"),
-        "--work",
-        str(tmp_path / "work"),
-        "--scenes",
-        "40",
-        "--test",
-        "12",
-        "--seeds",
-        "1",
-    ]
-    given += ["--epochs", "1", "--later-epochs", "2"]
+    given = f"--out {tmp_path / 'bundles'} --work {tmp_path / 'work'} --scenes 24 --later 16 --test 6 --seeds 1 --epochs 1 --later-epochs 2".split()
     field_guide_concepts.main(given)
     assert "concepts: epoch 1 of 1" in capfd.readouterr().err
     for name, kind in (("scbm-field-guide", "scbm"), ("cbm-field-guide", "hard-cbm")):
@@ -49,17 +38,15 @@ def test_the_field_guide_recipe_goes_from_drawing_to_bundles(tmp_path: Path, cap
         )
         assert "hidden" in found.card and "Species right" in found.card
         # the bundle's one model is what was trained in two parts
-        images = field_guide_concepts.drawn(field_guide_concepts_options(tmp_path), "test").images
-        reading = found.model.read(field_guide_concepts.prepared(images))
-        assert found.model.intervene(reading, Answers.none(12, 79)).classes.shape == (12, 24)
+        options = Namespace(work=tmp_path / "work", scenes=24, later=16, test=6, epochs=1, later_epochs=2)
+        features = field_guide_concepts.seen(options, found.model.encoder, "test")
+        own = field_guide_concepts.bottleneck(options, kind, 0, features).read(features.x)
+        reading = found.model.read(field_guide_concepts.prepared(field_guide_concepts.drawn(options, "test").images))
+        torch.testing.assert_close(reading.mean, own.mean, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(reading.covariance(), own.covariance(), rtol=1e-4, atol=1e-5)
+        assert found.model.intervene(reading, Answers.none(6, 79)).classes.shape == (6, 24)
     field_guide_concepts.main(given)  # everything is there: no epoch is trained again
     assert "epoch" not in capfd.readouterr().err
-
-
-def field_guide_concepts_options(tmp_path: Path):
-    import argparse
-
-    return argparse.Namespace(work=tmp_path / "work", scenes=40, later=30, test=12)
 
 
 def test_the_bird_recipe_makes_a_bundle_of_a_cub_folder_in_one_command(tmp_path: Path) -> None:

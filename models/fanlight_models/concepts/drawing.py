@@ -23,10 +23,11 @@ CHUNK = 1 << 22  # numbers of one tensor of draws
 
 
 def noise(samples: int, concepts: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal z and uniform u, (M, K) each, float64: the chance behind every picture's draws."""
+    """Standard normal z and logistic u, (M, K) each, float64: the chance behind every picture's draws. A concept is drawn where its logit
+    exceeds u, which happens with probability sigmoid(logit)."""
     chance = torch.Generator().manual_seed(seed)
     z = torch.randn(samples, concepts, generator=chance, dtype=torch.float64)
-    return z, torch.rand(samples, concepts, generator=chance, dtype=torch.float64)
+    return z, torch.logit(torch.rand(samples, concepts, generator=chance, dtype=torch.float64))
 
 
 def intervene(
@@ -89,14 +90,16 @@ def _some(
         variance = torch.where(rows.known, 0.0, spread[rows.row])
         paths = prior[rows.row]
     concepts = torch.where(rows.known, rows.value, expected_sigmoid(mean, variance))
-    drawn = torch.where(rows.known[:, None], rows.value[:, None], (u < torch.sigmoid(paths)).double())
+    dtype = head.dtype
+    drawn = torch.where(rows.known[:, None], rows.value[:, None].to(dtype), (paths > u).to(dtype))
     with torch.no_grad():
-        each = class_probabilities(head(drawn.to(head.dtype))).double()  # (R, M, C)
-    classes, error = rows.mean(each.mean(1), pictures), _error(rows.mean(each, pictures))
+        each = class_probabilities(head(drawn))  # (R, M, C)
+    own = each.mean(1, dtype=torch.float64)
+    classes, error = rows.mean(own, pictures), _error(rows.mean(each, pictures))
     free = ~rows.known
     few = (free.sum(1) <= MOST).nonzero()[:, 0]
     if len(few):
-        exact = each.mean(1)
+        exact = own.clone()
         for r in few.tolist():
             exact[r] = _exact(
                 head, rows.value[r], free[r], mean[r], _lower(reading, after, int(rows.row[r]), r, free[r])
@@ -120,7 +123,7 @@ def _some(
 
 def _error(draws_: Tensor) -> Tensor:
     """Standard error of the mean over draws, (B, M, C) -> (B, C); NaN for one draw."""
-    return draws_.std(1) / math.sqrt(draws_.shape[1])
+    return draws_.std(1).double() / math.sqrt(draws_.shape[1])
 
 
 def _lower(reading: Reading, after: Conditioned | None, picture: int, row: int, free: Tensor) -> Tensor:

@@ -60,14 +60,16 @@ class TensorCases:
 class Plan:
     """How a model is trained; the defaults are the paper's public code's where it states them.
 
-    epochs: of the concepts, or of everything if joint; head_epochs: of the second stage. schedule: `step` halves the rate every 150 epochs;
-    `constant` keeps it and lets it fall linearly to nothing in the last `cool` of the steps. average: share of the last epochs whose weights
-    are averaged into the result; 0: none. concept_weight: alpha; precision_weight: lambda."""
+    epochs: of the concepts, or of everything if joint; head_epochs, head_rate: of the second stage (None: the same rate). schedule: `step` halves
+    the rate every 150 epochs; `constant` keeps it and lets it fall linearly to nothing in the last `cool` of the steps. average: share of the last
+    epochs whose weights are averaged into the result; 0: none. concept_weight: alpha; precision_weight: lambda; clip: most length of the gradient,
+    0: any."""
 
     mode: str = "joint"
     epochs: int = 150
     head_epochs: int = 50
     rate: float = 1e-4
+    head_rate: float | None = None
     decay: float = 0.0
     batch: int = 64
     samples: int = 100
@@ -141,13 +143,14 @@ def train(
     count = 0
     for number, (stage, epochs) in enumerate(plan.stages()):
         parameters = _free(model, stage)
-        optimiser = torch.optim.AdamW(parameters, plan.rate, weight_decay=plan.decay)
+        rate = plan.rate if number == 0 or plan.head_rate is None else plan.head_rate
+        optimiser = torch.optim.AdamW(parameters, rate, weight_decay=plan.decay)
         mean = _Mean(model)
         at = _resume(checkpoint, plan, number, model, optimiser, mean)
         for epoch in range(at, epochs):
             if stop is not None and count >= stop:
                 return False
-            told = _epoch(model, cases, plan, stage, epoch, epochs, optimiser)
+            told = _epoch(model, cases, plan, stage, epoch, epochs, optimiser, rate)
             if plan.average and epoch >= epochs - max(1, round(plan.average * epochs)):
                 mean.add(model)
             if checkpoint is not None:
@@ -174,7 +177,14 @@ def _free(model: Any, stage: str) -> list[nn.Parameter]:
 
 
 def _epoch(
-    model: Any, cases: Cases, plan: Plan, stage: str, epoch: int, epochs: int, optimiser: torch.optim.Optimizer
+    model: Any,
+    cases: Cases,
+    plan: Plan,
+    stage: str,
+    epoch: int,
+    epochs: int,
+    optimiser: torch.optim.Optimizer,
+    rate: float,
 ) -> Epoch:
     began = time.monotonic()
     chance = torch.Generator().manual_seed(plan.seed * 1_000_003 + epoch + 7919 * len(stage))
@@ -188,7 +198,7 @@ def _epoch(
         torch.manual_seed(plan.seed * 1_000_003 + epoch + 104_729 * len(stage))
         for step, chosen in enumerate(torch.split(order, plan.batch)[:steps]):
             for group in optimiser.param_groups:
-                group["lr"] = plan.rate * plan.share(epoch, (epoch * steps + step) / (epochs * steps))
+                group["lr"] = rate * plan.share(epoch, (epoch * steps + step) / (epochs * steps))
             x = cases.inputs(chosen, chance)
             found: Losses = model.losses(x, cases.concepts[chosen], cases.labels[chosen], stage, tau, plan.samples)
             loss = found.target + plan.concept_weight * found.concepts + plan.precision_weight * found.precision

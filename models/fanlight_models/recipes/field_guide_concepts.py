@@ -44,9 +44,10 @@ VIEWS = 2  # of each later scene: as it is, and moved, mirrored and lit in its o
 FIRST = Plan(mode="sequential", epochs=2, head_epochs=0, rate=1e-3, decay=1e-4, schedule="constant", cool=0.5, clip=5.0)
 SECOND = Plan(
     mode="independent",
-    epochs=12,
-    head_epochs=12,
-    rate=2e-3,
+    epochs=16,
+    head_epochs=16,
+    rate=5e-4,
+    head_rate=1e-2,
     batch=128,
     samples=50,
     schedule="constant",
@@ -158,7 +159,7 @@ def trained_encoder(options: argparse.Namespace) -> nn.Module:
         shipped = load_file(Path(fieldguide.__file__).parents[2] / "bundles" / "field-guide" / "weights.safetensors")
         own = {f"encoder.{k}": v for k, v in shipped.items() if k.startswith("features.")}
         model.load_state_dict(own, strict=False)
-        for part in list(model.encoder.features)[:FROZEN]:  # type: ignore[arg-type, union-attr]
+        for part in list(model.encoder.features)[:FROZEN]:  # type: ignore[arg-type]
             part.requires_grad_(False)
         model.to(memory_format=torch.channels_last)
         plan = Plan(**{**FIRST.__dict__, "epochs": options.epochs})
