@@ -150,9 +150,9 @@ def gauge(drawn: Gauge) -> Component:
     """The number as a dot with its interval on a line, random maps as a tick and edges as a diamond."""
     marks = [html.Span(className=f"mark {m.name}", style={"left": f"{m.at}%"}, title=m.text) for m in drawn.marks]
     line = [
-        *marks,
         html.Span(className="between", style={"left": f"{drawn.start}%", "width": f"{drawn.width}%"}),
         html.Span(className="at", style={"left": f"{drawn.at}%"}),
+        *marks,  # above the dot, which would hide a floor that gets the same
     ]
     ends = html.Div([html.Span(drawn.lo), html.Span(drawn.hi)], className="ends quiet", **{"aria-hidden": "true"})
     return html.Div(
