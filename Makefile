@@ -5,6 +5,7 @@
 #   make test PYTHON=python3.12       another Python (3.11, 3.12 or 3.13)
 #   make test TESTS=tests/store       some of the tests
 #   make bench NAME=serve             a benchmark; `make bench` lists them
+#   make docs                         the documentation as a site, in build/site; `make figures` draws its pictures again
 
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -17,7 +18,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 BUNDLE := $(VENV)/share/fanlight/models/efficientnet-lite0/bundle.toml
 
-.PHONY: run test lint test-slow bench tools environment
+.PHONY: run test lint test-slow bench docs figures tools environment
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.run $(BUNDLE)
@@ -36,6 +37,13 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.bench $(BUNDLE)
 	$(VENV)/bin/fanlight bench $(if $(NAME),$(NAME) --json $(if $(ARGS),-- $(ARGS)),--list)
+
+docs: $(VENV)/.docs
+	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/site
+	@echo "The site is in build/site/index.html"
+
+figures: $(VENV)/.dev $(BUNDLE)
+	$(VENV)/bin/python scripts/doc_figures.py
 
 # What the operating system must bring for the tests: Chromium and PostgreSQL.
 tools:
@@ -59,6 +67,10 @@ $(VENV)/.run: pyproject.toml $(VENV)/.torch
 $(VENV)/.dev: pyproject.toml $(VENV)/.torch
 	$(PIP) install -q -e '.[dev]'
 	@touch $(VENV)/.run $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install -q -e '.[docs]'
+	@touch $@
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.torch
 	$(PIP) install -q -e '.[all,bench]'

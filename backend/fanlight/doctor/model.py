@@ -65,11 +65,11 @@ def inspect(source: str, seconds: float = SECONDS) -> Report:
     """The report, made in this process. Args: seconds: of running explainers, all together; what takes longer is projected."""
     import torch
 
-    from fanlight.adapters.loader import load, source as source_of
+    from fanlight.adapters.loader import load, named
 
     torch.manual_seed(0)
     try:
-        model = load(source_of(source), device())
+        model = load(named(source)[1], device())
     except FanlightError as error:
         return Report(source, [Check("load", "bad", error.message, error.hint or "")])
     weights = sum(p.numel() for p in model.net.parameters())
