@@ -88,7 +88,7 @@ def group(g: Cluster) -> Component:
                         ]
                     ),
                     html.Figure(
-                        [html.Img(src=session.src(g.map), alt=g.where), html.Figcaption("mean map, 0 is neutral")]
+                        [html.Img(src=session.src(g.map), alt=g.where), html.Figcaption("mean map")]
                     ),
                 ],
                 className="means",
@@ -156,7 +156,7 @@ def figure(p: Projection) -> dict[str, Any]:
         "layout": {
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
-            "margin": {"l": 56, "r": 16, "t": 12, "b": 48},
+            "margin": {"l": 56, "r": 16, "t": 12, "b": 56},
             "height": 420,
             "legend": {"orientation": "h", "y": 1.08, "x": 0},
             "xaxis": {**axis, "title": {"text": "first component"}},

@@ -155,7 +155,9 @@ def trust(found: SweepSummary) -> Component:
     f = found.faithful
     parts: list[Any] = [html.H2("Faithfulness")]
     if f.mean is None or f.quartiles is None:
-        parts.append(html.P("Not measured yet: it follows each map, at a lower priority."))
+        later = "Not measured yet: it follows each map, at a lower priority."
+        never = "Not measured: this server measures where it is asked to, on the page of an explanation."
+        parts.append(html.P(never if found.complete else later))
         return html.Section(parts, className="card pad")
     band = f" ({score(f.lo)} to {score(f.hi)})" if f.lo is not None and f.hi is not None else ""
     parts += [
@@ -166,7 +168,7 @@ def trust(found: SweepSummary) -> Component:
             ]
         ),
         histogram(found),
-        html.P(f"{portion(f.above, 'maps are above their own floor')}.".replace("(95 %", "(95 %")),
+        html.P(f"{portion(f.above, 'maps are above their own floor')}."),
     ]
     if f.n < found.n:
         parts.append(
@@ -182,7 +184,7 @@ def histogram(found: SweepSummary) -> Component:
     f = found.faithful
     drawn = [
         html.Span(
-            className="bar low" if b["low"] else "bar",
+            className="column low" if b["low"] else "column",
             style={
                 "left": f"{b['x']}%",
                 "width": f"{b['width']}%",

@@ -15,12 +15,13 @@ from support.processes import FanlightServer
 pytestmark = pytest.mark.browser
 Come = Callable[..., Visitor]
 COUNT = 40
+MEASURED = 4
 
 
 @pytest.fixture(scope="module")
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
-    """With the field guide and its network alone."""
-    started = FanlightServer(tmp_path_factory.mktemp("sweeps"), field_guide=True)
+    """With the field guide and its network; trust is measured where it is asked for, because it takes seconds a map."""
+    started = FanlightServer(tmp_path_factory.mktemp("sweeps"), field_guide=True, trust="request")
     try:
         started.start()
         end = time.monotonic() + 120
@@ -45,6 +46,12 @@ def swept(server: FanlightServer) -> str:
             time.sleep(0.2)
             found = client.sweep(found.id)
         assert found.counts["succeeded"] == COUNT
+        some = [i.explanation for i in client.sweep_items(found.id, limit=MEASURED).items]
+        for one in some:
+            client.measure_trust(one)
+        while any(client.trust(one).state in ("pending", "running") for one in some):
+            assert time.monotonic() < end
+            time.sleep(0.2)
         return str(found.id)
 
 
@@ -52,7 +59,7 @@ def test_a_sweep_is_asked_for_watched_paused_and_cancelled_by_keyboard(visitor: 
     with visitor() as me:
         page = me.enter("/data")
         page.click("text=Field guide")
-        page.wait_for_selector("text=Explain all of it: a sweep")
+        page.wait_for_selector("text=192 pictures")
         page.locator("text=Explain all of it: a sweep").press("Enter")
         page.wait_for_selector("#swn-go")
         me.until("() => document.querySelector('#swn-dataset')?.value.includes('ield')")

@@ -78,7 +78,14 @@ async def summary(id: str, context: Services, who: Who, wait: Wait = 0.0) -> wir
 
 
 @router.get("/sweeps/{id}/clusters/{number}/{name}.png", response_class=Response, responses=PNG)
-def cluster(id: str, number: int, name: Literal["picture", "map"], context: Services, who: Who) -> Response:
+def cluster(
+    id: str,
+    number: int,
+    name: Literal["picture", "map"],
+    context: Services,
+    who: Who,
+    content: Annotated[str, Query(max_length=64, description="Of the summary: another one, another address.")] = "",  # noqa: ARG001
+) -> Response:
     """The mean picture or the mean map of a group of the summary."""
     blob = context.summaries.picture(who, id, number, name)
     return Response(blob, media_type="image/png", headers={"Cache-Control": "private, max-age=60"})

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
-Priority = Literal[0, 1, 2, 3]
-LIVE, INTERACTIVE, BULK, TRUST = 0, 1, 2, 3
+Priority = Literal[0, 1, 2, 3, 4]
+LIVE, INTERACTIVE, BULK, TRUST, BULK_TRUST = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Work:
         artifacts: for "trust" and "check": digests of the stored artifacts by name.
         measure: for "check": which of them, a name of `quality.checks`.
         floor: for "trust": the cached floor of (model, input, target), if known.
-        priority: 0 live, 1 interactive, 2 bulk, 3 trust.
+        priority: 0 live, 1 interactive, 2 bulk, 3 trust, 4 the trust of bulk work.
         deadline: seconds from now after which it is not worth finishing; None for no limit.
         cost: forward passes, estimated.
     """

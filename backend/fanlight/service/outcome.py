@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from fanlight.artifact import Artifact, canonical, digest
-from fanlight.engine.base import TRUST, Work
+from fanlight.engine.base import BULK, BULK_TRUST, TRUST, Work
 from fanlight.errors import ComputeFailed, NotFound
 from fanlight.quality import trust as faithfulness
 from fanlight.service.keys import key
@@ -83,7 +83,7 @@ def finished(context: Context, conn: Connection, row: Row[Any], data: Mapping[st
     elif row.kind == "check":
         _checked(conn, record, row, data)
     else:
-        _explained(context, conn, record, data)
+        _explained(context, conn, record, data, bulk=row.priority >= BULK)
 
 
 def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -123,7 +123,7 @@ def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[s
     return {"equal": False, "largest_difference": largest}
 
 
-def _explained(context: Context, conn: Connection, record: Row[Any], data: Mapping[str, Any]) -> None:
+def _explained(context: Context, conn: Connection, record: Row[Any], data: Mapping[str, Any], *, bulk: bool) -> None:
     top = data["prediction"][0]
     _remember(context, conn, record, data["prediction"])
     values: dict[str, Any] = {
@@ -164,10 +164,10 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
         }
     conn.execute(_CHANGE, {"of": record.id, **values})
     if measurable and context.settings.trust == "auto":
-        measure(context, conn, record.id)
+        measure(context, conn, record.id, priority=BULK_TRUST if bulk else TRUST)
 
 
-def measure(context: Context, conn: Connection, ident: str) -> str:
+def measure(context: Context, conn: Connection, ident: str, *, priority: int = TRUST) -> str:
     """Promises the trust record of a stored explanation, at the lowest priority; returns the job."""
     record = conn.execute(select(explanation).where(explanation.c.id == ident)).one()
     known = faithfulness.usable(
@@ -177,10 +177,12 @@ def measure(context: Context, conn: Connection, ident: str) -> str:
     )
     cost = TRUST_COST if known is None else TRUST_COST // 10
     _write(conn, record, {"state": "pending"})
-    return promised(context, conn, record, kind="trust", cost=cost, floor=known)
+    return promised(context, conn, record, kind="trust", cost=cost, floor=known, priority=priority)
 
 
-def promised(context: Context, conn: Connection, record: Row[Any], *, principal: str = "", **fields: Any) -> str:
+def promised(
+    context: Context, conn: Connection, record: Row[Any], *, principal: str = "", priority: int = TRUST, **fields: Any
+) -> str:
     """Puts a measurement of `record` into the queue, at the lowest priority; returns the job. Args: fields: of `Work`."""
     pixels = select(input_.c.blob).where(input_.c.workspace == record.workspace)
     model = context.models.find(record.model)
@@ -198,7 +200,7 @@ def promised(context: Context, conn: Connection, record: Row[Any], *, principal:
         edits=tuple(e for e in record.edits if "set_target" not in e),
         artifacts={a["name"]: a["digest"] for a in record.artifacts},
         reference=conn.execute(pixels.where(input_.c.id == (record.target or {}).get("similar_to"))).scalar(),
-        priority=TRUST,
+        priority=priority,
         **fields,
     )
     row = {
@@ -207,7 +209,7 @@ def promised(context: Context, conn: Connection, record: Row[Any], *, principal:
         "explanation": record.id,
         "kind": work.kind,
         "work": work.json(),
-        "priority": TRUST,
+        "priority": priority,
         "cost": work.cost,
         "deadline": None,
     }
