@@ -16,8 +16,9 @@ from fanlight.store.tables import counter, sample
 
 log = structlog.get_logger()
 
-# What is worth opening first: (photograph, method).
-CHOSEN = (("Chelsea the cat", "occlusion"), ("A cup of coffee", "integrated-gradients"), ("Eileen Collins", "grad-cam"))
+# What is worth opening first: (photograph, method). Three ways of asking, each with a map that is above chance, so that the first thing
+# that is seen is what an explanation looks like that can be believed.
+CHOSEN = (("A cup of coffee", "grad-cam"), ("Eileen Collins", "occlusion"), ("A rocket launch", "integrated-gradients"))
 DONE = "examples"
 
 
