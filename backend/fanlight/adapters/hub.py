@@ -55,8 +55,7 @@ def adapter(
     terms: str = "",
     card: str = "",
 ) -> TorchImageClassifier:
-    """The adapter around a network of a library. `classes`: the published names, which the source's option replaces;
-    where their number is not the network's, outputs are numbered."""
+    """The adapter around a network of a library. `classes`: names of its outputs, which the source's option replaces."""
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
     return TorchImageClassifier(
@@ -89,16 +88,13 @@ def distinct(names: Sequence[str]) -> list[str]:
     return [f"{n} ({i})" if n in several else n for i, n in enumerate(names)]
 
 
-def outputs(net: nn.Module, size: tuple[int, int]) -> int:
-    """How many outputs a network has, by asking it."""
+def fitting(names: Sequence[str], net: nn.Module, size: tuple[int, int]) -> list[str]:
+    """The published names where the network, asked once, has as many outputs; else its outputs are numbered."""
     import torch
 
     with torch.no_grad():
-        return int(net.eval()(torch.zeros(1, 3, *size)).shape[1])
-
-
-def numbered(count: int) -> list[str]:
-    return [f"class {i}" for i in range(count)]
+        count = int(net.eval()(torch.zeros(1, 3, *size)).shape[1])
+    return list(names) if count == len(names) else [f"class {i}" for i in range(count)]
 
 
 def published(kind: str, name: str, weights: str) -> Path:

@@ -49,13 +49,12 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Torch
     net = files.network(make, tensors, f"timm's {name}")
     config = timm.data.resolve_data_config({}, model=net)
     shape = preprocessing(config)
-    outputs = hub.outputs(net, shape.size)
     info = ImageNetInfo(IMAGENET)
     names = [str(info.index_to_description(i)) for i in range(info.num_classes())]
     return hub.adapter(
         net,
         source,
-        classes=names if outputs == len(names) else hub.numbered(outputs),
+        classes=hub.fitting(names, net, shape.size),
         preprocessing=shape,
         device=device,
         name=name,

@@ -42,11 +42,10 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Torch
 
     net = files.network(make, tensors, f"torchvision's {name}")
     names, shape = chosen.meta["categories"], preprocessing(chosen.transforms())
-    outputs = hub.outputs(net, shape.size)
     return hub.adapter(
         net,
         source,
-        classes=names if outputs == len(names) else hub.numbered(outputs),
+        classes=hub.fitting(names, net, shape.size),
         preprocessing=shape,
         device=device,
         name=name,
