@@ -87,3 +87,29 @@ def test_names_must_be_as_many_as_the_model_has(tmp_path: Path) -> None:
             tmp_path, bundle.build(CONFIG), CONFIG, name="", description="", terms="", concepts=("a", "b"), classes=("c", "d"),
             preprocessing={}, card="", cases=torch.zeros(0, 2), labels=torch.zeros(0),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), [("scbm-field-guide", "scbm"), ("cbm-field-guide", "hard-cbm")])
+def test_the_shipped_bundles_see_concepts_and_can_be_corrected(name: str, kind: str) -> None:
+    """On 24 scenes of the test split: concepts far above chance (0.78), and answers that help the species."""
+    from fanlight_models.recipes.field_guide_concepts import CONCEPTS, prepared
+    from fanlight_models.worlds import fieldguide
+
+    found = bundle.read(SHIPPED / name)
+    assert found.model.kind == kind and found.concepts == CONCEPTS and found.classes == fieldguide.SPECIES
+    assert sum(f.stat().st_size for f in (SHIPPED / name).iterdir()) < 10e6
+    scenes = fieldguide.arrays(fieldguide.split("test", 24), 112)
+    truth, species = torch.from_numpy(scenes.concepts).double(), torch.from_numpy(scenes.species)
+    reading = found.model.read(prepared(torch.from_numpy(scenes.images)))
+    before = found.model.intervene(reading, Answers.none(24, 79))
+    after = found.model.intervene(reading, Answers.truth(truth, torch.ones(24, 79, dtype=torch.bool)))
+    assert ((before.concepts > 0.5) == (truth > 0.5)).double().mean() > 0.88
+    assert (before.classes.argmax(1) == species).double().mean() > 0.6
+    assert (after.classes.argmax(1) == species).double().mean() > 0.85
+    head = Answers.truth(
+        truth, torch.tensor([c.startswith(("crown", "bill colour", "throat")) for c in CONCEPTS]).expand(24, -1)
+    )
+    moved = (found.model.intervene(reading, head).concepts - before.concepts)[
+        :, [c.startswith("breast") for c in CONCEPTS]
+    ]
+    assert (moved.abs().max() > 0.05) if kind == "scbm" else (moved == 0).all()

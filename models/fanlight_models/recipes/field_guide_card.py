@@ -136,7 +136,7 @@ def tables(told: Mapping[str, Any]) -> str:
     """Markdown tables of `summary`."""
     seeds = len(next(iter(told["scbm"]["figures"].values())))
     lines = [
-        f"Without answers, mean and range over {seeds} seeds:",
+        f"Without answers, mean and range over {seeds} seed{'s' if seeds > 1 else ''}:",
         "",
         "| figure | SCBM | hard CBM |",
         "|---|---|---|",
@@ -178,7 +178,7 @@ def text(kind: str, told: Mapping[str, Any], options: argparse.Namespace) -> str
     return CARD.format(
         name=name, what=what, scenes=options.scenes,
         scenes_later=options.later, epochs=options.epochs, later=options.later_epochs, test=options.test,
-        tables=tables(told), verdict=verdict(told),
+        tables=tables(told), verdict=verdict(told), analysis=analysis(told),
     )  # fmt: skip
 
 
@@ -196,6 +196,28 @@ def verdict(told: Mapping[str, Any]) -> str:
             )
         lines.append(f"- {name}: {'; '.join(words)}.")
     return "\n".join(lines)
+
+
+def analysis(told: Mapping[str, Any]) -> str:
+    """What the figures without answers say about the two, in sentences."""
+
+    def mean(kind: str, name: str) -> float:
+        values = told[kind]["figures"][name]
+        return float(sum(values) / len(values))
+
+    lines = []
+    for name, unit in (("class accuracy", "species"), ("concept accuracy", "concepts")):
+        gap = 100 * (mean("scbm", name) - mean("hard-cbm", name))
+        lines.append(f"Without answers SCBM is {abs(gap):.1f} points {'ahead' if gap > 0 else 'behind'} on {unit}.")
+    own, other = mean("scbm", "class ece"), mean("hard-cbm", "class ece")
+    if own > other + 0.02:
+        lines.append(
+            f"Its species are less well calibrated ({own:.3f} against {other:.3f}): its covariance is wider than what the pictures leave open, "
+            "so that it says less than it knows. A Monte-Carlo likelihood from few draws, and few epochs, favour wide covariances. Part of its gain "
+            "per answer is uncertainty that an answer takes away again; compare where the curves end, not only how they rise. With a wide covariance "
+            "one answer at the edge of the confidence region moves the others too far, which shows after the first answer."
+        )
+    return " ".join(lines)
 
 
 CARD = """# {name}
@@ -217,6 +239,8 @@ CARD = """# {name}
 An answer is the true value of one concept, visible or not. Compared with the hard CBM ("ahead" and "behind": the 95 % interval excludes zero):
 
 {verdict}
+
+{analysis}
 
 ## Limits
 

@@ -44,8 +44,8 @@ VIEWS = 2  # of each later scene: as it is, and moved, mirrored and lit in its o
 FIRST = Plan(mode="sequential", epochs=2, head_epochs=0, rate=1e-3, decay=1e-4, schedule="constant", cool=0.5, clip=5.0)
 SECOND = Plan(
     mode="independent",
-    epochs=16,
-    head_epochs=16,
+    epochs=10,
+    head_epochs=10,
     rate=5e-4,
     head_rate=1e-2,
     batch=128,
