@@ -122,7 +122,12 @@ def summary(
         html.Div([accuracy(found), trust(found)], className="columns"),
         *sweep_groups.parts(found),
         row("Most faithful", "What the map marks changes the answer most.", found.most[:4], known),
-        row("Least faithful", "Read these maps with care, or not at all.", found.least[:4], known),
+        row(
+            "Least faithful",
+            "Read these maps with care, or not at all.",
+            [i for i in found.least[:4] if i not in found.most[:4]],
+            known,
+        ),
         row(
             "Wrong, and sure of it",
             "The prediction is not the label, with the highest probability.",

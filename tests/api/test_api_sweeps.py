@@ -23,11 +23,20 @@ HONEST, MARKED, PLAIN, BROKEN = 12, 12, 6, 2
 
 @pytest.fixture
 def swept(tmp_path: Path) -> Iterator[Api]:
+    yield from serving(tmp_path)
+
+
+@pytest.fixture
+def swept_on_postgres(tmp_path: Path, postgres_url: str) -> Iterator[Api]:
+    yield from serving(tmp_path, database_url=postgres_url)
+
+
+def serving(tmp_path: Path, **changes: Any) -> Iterator[Api]:
     """A server with the model that has learned a shortcut, and pictures in which it shows."""
     model = tmp_path / "shortcut.py"
     model.write_text(MODEL)
     folder = planted(tmp_path / "pictures", MARKED, HONEST, PLAIN, BROKEN)
-    given = settings(tmp_path, models=str(model), datasets=f"birds={folder}")
+    given = settings(tmp_path, models=str(model), datasets=f"birds={folder}", **changes)
     with TestClient(create(given, token=TOKEN, pages=False), headers={"Authorization": f"Bearer {TOKEN}"}) as http:
         api = Api(started(http))
         end = time.monotonic() + 30
@@ -76,6 +85,26 @@ def test_counts_accuracy_and_groups_are_those_that_were_planted(swept: Api) -> N
     best = sorted(scored, reverse=True)[: len(summary["most"])]
     by_id = {i["explanation"]: i["faithfulness"] for i in there}
     assert [by_id[i] for i in summary["most"]] == best
+
+
+@pytest.mark.postgres
+def test_on_postgres_a_sweep_ends_with_the_same_numbers_and_views_are_kept(swept_on_postgres: Api) -> None:
+    api = swept_on_postgres
+    ident = start(api)["id"]
+    found = over(api, ident, 120)
+    assert found["counts"]["succeeded"] == HONEST + MARKED + PLAIN and found["counts"]["skipped"] == BROKEN
+    summary = summarised(api, ident)
+    assert summary["accuracy"]["count"] == HONEST + PLAIN and summary["clusters"]["k"] == 2
+    end = time.monotonic() + 20  # a page waits for the list for a moment only
+    while (listed := api.call("GET", f"/explanations?sweep={ident}").json()["total"]) < HONEST + MARKED + PLAIN:
+        assert time.monotonic() < end, listed
+        time.sleep(0.1)
+    view = api.call("POST", "/views", json={"name": "wrong", "query": {"outcome": "wrong"}}).json()
+    api.call("DELETE", f"/views/{view['id']}")
+    assert api.call("POST", f"/views/{view['id']}/restore").json()["query"] == {"outcome": "wrong"}
+    paused = start(api, explainer="saliency")["id"]
+    assert api.call("POST", f"/sweeps/{paused}/pause").json()["state"] == "paused"
+    assert api.call("POST", f"/sweeps/{paused}/cancel").json()["state"] == "cancelled"
 
 
 def test_files_that_are_no_pictures_are_listed_with_their_reason_and_do_not_stop_it(swept: Api) -> None:

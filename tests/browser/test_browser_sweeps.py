@@ -137,7 +137,7 @@ def test_a_view_is_saved_opened_renamed_deleted_and_brought_back(visitor: Come, 
     with visitor() as me:
         me.enter()
         page = me.open(f"/?sweep={swept}&sort=faithfulness")
-        page.fill("#gv-name", "Best of <b>birds</b>")
+        page.locator("#gv-name").press_sequentially("Best of <b>birds</b>", delay=30)
         page.keyboard.press("Enter")
         page.wait_for_selector(".views li >> text=Best of <b>birds</b>")
         me.open("/")
@@ -148,7 +148,8 @@ def test_a_view_is_saved_opened_renamed_deleted_and_brought_back(visitor: Come, 
         assert not me.faults()
         page.locator(".views .menu summary").press("Enter")
         page.locator(".views button:has-text('Rename')").press("Enter")
-        page.fill("#gv-new-name", "Best birds")
+        page.fill("#gv-new-name", "")
+        page.locator("#gv-new-name").press_sequentially("Best birds", delay=30)
         page.keyboard.press("Enter")
         page.wait_for_selector(".views li >> text=Best birds")
         page.locator(".views .menu summary").press("Enter")
@@ -173,10 +174,11 @@ def test_one_walks_beyond_the_page_of_the_gallery_in_its_order(
         page = me.open(f"/?sweep={swept}&sort=probability")
         page.locator(f'[data-item="{order[34]}"] h2 a').press("Enter")
         page.wait_for_selector("#ex-next:visible")
+        next_is = "id => { const n = document.querySelector('#ex-next'); return !n?.hidden && n?.getAttribute('href')?.endsWith(id); }"
         for expected in order[35:38]:
-            page.wait_for_selector("#ex-next:visible")
+            me.until(next_is, expected)
             page.keyboard.press("j")
             me.until("id => location.pathname.endsWith(id)", expected)
-            page.wait_for_selector("#ex-previous:visible")
+        me.until("id => document.querySelector('#ex-previous')?.getAttribute('href')?.endsWith(id)", order[36])
         page.keyboard.press("k")
         me.until("id => location.pathname.endsWith(id)", order[36])

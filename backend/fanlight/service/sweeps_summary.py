@@ -78,7 +78,7 @@ class Summaries:
         if task is not None and wait > 0:
             await asyncio.wait([task], timeout=wait)
             known = self._made.get(ident)
-        if known is None:
+        if known is None or (not known.summary.n and known.summary.content != content):
             return (await asyncio.to_thread(self._plain, visitor, ident, content)).model_copy(update={"current": False})
         return known.summary.model_copy(update={"current": known.summary.content == content})
 

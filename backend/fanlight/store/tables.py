@@ -53,17 +53,24 @@ class _Words(TypeDecorator[list[str]]):
         return None if value is None else " ".join(value)
 
 
+class _Quoted(TypeDecorator[list[str]]):
+    """The same with each word in quotes, as PostgreSQL reads a tsvector."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else " ".join(f"'{word}'" for word in value)
+
+
 class _Lexemes(TypeDecorator[list[str]]):
     """The same as a tsvector, taken as they are."""
 
     impl = TSVECTOR
     cache_ok = True
 
-    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        return None if value is None else " ".join(f"'{word}'" for word in value)
-
     def bind_expression(self, bindvalue: BindParameter[list[str]]) -> ColumnElement[Any]:
-        return cast(type_coerce(bindvalue, Text), TSVECTOR)
+        return cast(type_coerce(bindvalue, _Quoted()), TSVECTOR)
 
 
 Words = _Words().with_variant(_Lexemes(), "postgresql")

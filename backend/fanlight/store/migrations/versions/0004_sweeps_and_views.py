@@ -73,6 +73,8 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("workspace", "dataset", "position", name=op.f("pk_unreadable")),
     )
+    if op.get_bind().dialect.name != "sqlite":  # its words were stored as one: the gallery is listed anew
+        op.execute("UPDATE counter SET value = 0 WHERE name = 'listed'")
 
 
 def downgrade() -> None:
