@@ -15,7 +15,7 @@ from fanlight_models.concepts.curves import curve, rule_effect
 from fanlight_models.concepts.protocol import Reading
 from fanlight_models.concepts.strategies import Strategy
 
-K, C, N = 5, 3, 40
+K, C, N = 5, 3, 16
 
 
 def made(kind: str = "scbm"):
