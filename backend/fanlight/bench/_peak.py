@@ -28,6 +28,7 @@ def main(name: str, side: str) -> None:
 
     bench = _jobs.prepared()
     _jobs.forward(bench)()
+    _ = bench.model.held  # found out once per model, not per map
     act = _jobs.job(bench, name, side)
     peak = Peak(torch.device("cpu"))
     act()
