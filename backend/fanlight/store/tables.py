@@ -5,16 +5,11 @@ Times are UTC in integer microseconds. Every row has a workspace, and a principa
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     BigInteger,
-    BindParameter,
     Boolean,
     Column,
-    ColumnElement,
-    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -23,12 +18,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
-    cast,
     text,
-    type_coerce,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import JSONB
+
+from fanlight.store.words import Words
 
 metadata = MetaData(
     naming_convention={
@@ -41,39 +35,6 @@ metadata = MetaData(
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only an INTEGER key
 Micros = BigInteger
-
-
-class _Words(TypeDecorator[list[str]]):
-    """A set of words of letters and digits, as text."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        return None if value is None else " ".join(value)
-
-
-class _Quoted(TypeDecorator[list[str]]):
-    """The same with each word in quotes, as PostgreSQL reads a tsvector."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        return None if value is None else " ".join(f"'{word}'" for word in value)
-
-
-class _Lexemes(TypeDecorator[list[str]]):
-    """The same as a tsvector, taken as they are."""
-
-    impl = TSVECTOR
-    cache_ok = True
-
-    def bind_expression(self, bindvalue: BindParameter[list[str]]) -> ColumnElement[Any]:
-        return cast(type_coerce(bindvalue, _Quoted()), TSVECTOR)
-
-
-Words = _Words().with_variant(_Lexemes(), "postgresql")
 
 
 def _workspace() -> Column[str]:
