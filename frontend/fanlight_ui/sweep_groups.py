@@ -87,9 +87,7 @@ def group(g: Cluster) -> Component:
                             html.Figcaption(f"mean of {g.pictured:,} pictures"),
                         ]
                     ),
-                    html.Figure(
-                        [html.Img(src=session.src(g.map), alt=g.where), html.Figcaption("mean map")]
-                    ),
+                    html.Figure([html.Img(src=session.src(g.map), alt=g.where), html.Figcaption("mean map")]),
                 ],
                 className="means",
             ),

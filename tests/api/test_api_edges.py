@@ -216,18 +216,6 @@ def test_a_cursor_of_another_order_is_refused(api: Api, record: dict[str, Any]) 
     refused(api.call("GET", "/explanations", params={"cursor": cursor("1"), "sort": "oldest"}), 422, "order")
 
 
-def test_a_parameter_that_the_address_does_not_have_is_refused(api: Api) -> None:
-    answer = api.call("GET", "/explanations", params={"modell": "x"})
-    refused(answer, 422, "modell")
-    assert "model" in answer.json()["error"]["allowed"]
-
-
-@pytest.mark.parametrize("seed", [True, "1", 1.0, 1.5, None])
-def test_a_seed_is_a_whole_number(api: Api, seed: Any) -> None:
-    body = {"model": "m", "input": "i", "explainer": "saliency", "seed": seed}
-    refused(api.call("POST", "/explanations", json=body), 422, "seed")
-
-
 @pytest.mark.parametrize("path", ["/jobs", "/datasets/photographs/samples"])
 @pytest.mark.parametrize("given", ["9223372036854775808", "9" * 20, "9" * 300, "²", "٣", "-1", "1.0", "+1", " 1", "x"])
 def test_a_cursor_that_is_no_position_is_refused(api: Api, path: str, given: str) -> None:

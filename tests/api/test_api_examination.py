@@ -28,7 +28,9 @@ def test_a_model_is_examined_beside_the_server_and_the_report_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(examinations, "SECONDS", 5.0)
-    (tmp_path / "other.py").write_text(MODEL.replace("return self.head", "self.head.weight.data += 1; return self.head"))
+    (tmp_path / "other.py").write_text(
+        MODEL.replace("return self.head", "self.head.weight.data += 1; return self.head")
+    )
     given = settings(tmp_path)
     given = given.model_copy(update={"models": f"{given.models},{tmp_path / 'other.py'}"})
     for again in (False, True):
