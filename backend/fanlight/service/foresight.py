@@ -19,6 +19,9 @@ from fanlight.service.keys import NUMERICS
 from fanlight.service.outcome import remember
 
 
+PAINT = 0.2  # seconds in which the browser puts the picture on the screen: on the same machine it needs the cores that a prediction takes
+
+
 class Foresight:
     """Args: context. `start` belongs to the application's lifespan."""
 
@@ -43,6 +46,7 @@ class Foresight:
         task.add_done_callback(self._tasks.discard)
 
     async def _predict(self, who: Visitor, ident: str) -> None:
+        await asyncio.sleep(PAINT)
         context = self.context
         health = await context.engine.health()
         chosen = self.models.get(who.workspace) or next((m.id for m in context.models.listed()), None)

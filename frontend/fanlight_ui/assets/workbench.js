@@ -129,6 +129,7 @@
         // assets/upload.js shows a picture that is on its way without asking: what it changed is set here, too.
         ["wb-picture", "wb-hint"].forEach((id, i) => { document.getElementById(id).hidden = shown[i]; });
         document.getElementById("wb-go").disabled = shown[2];
+        document.getElementById("wb-about").textContent = about; // Dash says the same, after it has been through the whole page
         return [choice, shown[0], shown[1], about, shown[2]];
       },
 
