@@ -41,20 +41,8 @@ def progress_words(job: wire.Job) -> str:
 
 def waiting(job: wire.Job, slot: int) -> Component:
     """A job that has not ended. assets/progress.js moves it with the events of the stream."""
-    done = 100 * job.progress
-    meter = html.Div(
-        html.Div(className="fill", style={"width": f"{done:.0f}%"}),
-        className="meter",
-        role="progressbar",
-        **{
-            "aria-valuenow": f"{done:.0f}",
-            "aria-valuemin": "0",
-            "aria-valuemax": "100",
-            "aria-label": job.title or "Progress",
-        },
-    )
     preview = html.Img(className="preview", alt="What is known so far", hidden=True)
-    parts: list[Component] = [html.P(progress_words(job), className="said"), meter, preview]
+    parts: list[Component] = [html.P(progress_words(job), className="said"), base.meter(job), preview]
     if job.mine:
         parts.append(html.Button("Cancel", id=cancel_id(slot), className="button small"))
     return html.Div(parts, className="waiting", **{"data-job": job.id})

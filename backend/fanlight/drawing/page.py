@@ -17,8 +17,9 @@ from markupsafe import Markup
 
 from fanlight.artifact import Artifact
 from fanlight.drawing.base import Legend
-from fanlight.drawing.number import day, digits, signed
+from fanlight.drawing.number import day, digits, percent, signed
 from fanlight.drawing.section import Section, section
+from fanlight.drawing.trust import score
 
 TEMPLATES = Path(__file__).parent / "templates"
 CSS = (TEMPLATES / "share.css").read_text("utf-8")
@@ -77,12 +78,12 @@ def share_page(
         "expires": day(expires) if expires else None,
         "sections": sections,
     }
-    return _environment().get_template("share.html").render(page=page, css=Markup(CSS), js=Markup(JS))
+    return environment().get_template("share.html").render(page=page, css=Markup(CSS), js=Markup(JS))
 
 
 def gone_page() -> str:
     """The page of a link that is unknown, expired or revoked: the same bytes for all three."""
-    return _environment().get_template("gone.html").render(css=Markup(CSS))
+    return environment().get_template("gone.html").render(css=Markup(CSS))
 
 
 def _data(blob: bytes | None) -> str | None:
@@ -96,17 +97,17 @@ def _title(snapshot: Mapping[str, Any], sections: Sequence[Section]) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """That of all plain pages: everything is escaped, and a name that is not there is an error."""
+    made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["ends"] = _end
-    environment.filters["cell"] = _cell
-    return environment
+    made.filters |= {"ends": _end, "cell": _cell, "score": score, "percent": percent}
+    return made
 
 
 def _end(value: float, legend: Legend) -> str:

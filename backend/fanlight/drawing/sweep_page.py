@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from fanlight import wire
 from fanlight.drawing.number import day, percent
-from fanlight.drawing.page import CSS, TEMPLATES, source
+from fanlight.drawing.page import CSS, TEMPLATES, environment, source
 from fanlight.drawing.trust import score
 
 OWN = (TEMPLATES / "sweep.css").read_text("utf-8")
@@ -63,7 +61,7 @@ def page(
         "without": without[:SKIPPED],
         "more": max(0, len(without) - SKIPPED),
     }
-    return _environment().get_template("sweep.html").render(page=told, css=Markup(STYLE))
+    return environment().get_template("sweep.html").render(page=told, css=Markup(STYLE))
 
 
 def counts(sweep: wire.Sweep) -> str:
@@ -114,17 +112,3 @@ def bars(f: wire.Faithful) -> list[dict[str, Any]]:
         }
         for a, b, n in zip(f.edges, f.edges[1:], f.counts, strict=False)
     ]
-
-
-@functools.cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["score"] = score
-    environment.filters["percent"] = percent
-    return environment

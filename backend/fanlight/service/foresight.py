@@ -18,7 +18,6 @@ from fanlight.service.context import Context, Visitor
 from fanlight.service.keys import NUMERICS
 from fanlight.service.outcome import remember
 
-
 PAINT = 0.2  # seconds in which the browser puts the picture on the screen: on the same machine it needs the cores that a prediction takes
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from dash import html
 from dash.development.base_component import Component
 
-from fanlight.wire import ArtifactRef, Explanation
+from fanlight.wire import ArtifactRef, Explanation, Job
 from fanlight_ui.session import href, src
 from fanlight_ui.views.numbers import digits, signed
 
@@ -160,3 +160,19 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: ""}[value]
     return str(value) if isinstance(value, (str, int)) else digits(float(value))
+
+
+def meter(job: Job) -> Component:
+    """How far a job has come, as a bar. assets/progress.js moves it with the events of the stream."""
+    done = 100 * job.progress
+    return html.Div(
+        html.Div(className="fill", style={"width": f"{done:.0f}%"}),
+        className="meter",
+        role="progressbar",
+        **{
+            "aria-valuenow": f"{done:.0f}",
+            "aria-valuemin": "0",
+            "aria-valuemax": "100",
+            "aria-label": job.title or "Progress",
+        },
+    )

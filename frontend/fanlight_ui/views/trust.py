@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.drawing.trust import Gauge, Mark, Row, edges_alone, no_better, rows
 from fanlight.wire import Trust
+from fanlight_ui.views.base import meter
 from fanlight_ui.views.curves import drawing
 from fanlight_ui.views.numbers import score, seconds
 
@@ -162,19 +163,7 @@ def gauge(drawn: Gauge) -> Component:
 
 def progress(job: wire.Job) -> Component:
     """A measurement that has not ended. assets/progress.js moves it with the events of the stream."""
-    done = 100 * job.progress
-    meter = html.Div(
-        html.Div(className="fill", style={"width": f"{done:.0f}%"}),
-        className="meter",
-        role="progressbar",
-        **{
-            "aria-valuenow": f"{done:.0f}",
-            "aria-valuemin": "0",
-            "aria-valuemax": "100",
-            "aria-label": job.title or "Progress",
-        },
-    )
-    parts: list[Component] = [html.P(standing(job), className="said quiet"), meter]
+    parts: list[Component] = [html.P(standing(job), className="said quiet"), meter(job)]
     if job.mine:
         cancel = html.Button(
             ["Cancel", html.Span(f" {job.title}", className="sr")],
