@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import httpx
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from fanlight import wire
 from fanlight.artifact import Artifact
@@ -224,6 +224,20 @@ def failure(response: httpx.Response) -> FanlightError:
     return error
 
 
+def _read(call: Call[T], response: httpx.Response) -> T:
+    """The answer, or the server's error; an answer of something that is not Fanlight is an error too."""
+    if response.is_error:
+        raise failure(response)
+    try:
+        return call.read(response)
+    except ValidationError as e:
+        raise FanlightError(
+            f"What {call.method} {call.path} answered is not what this version of Fanlight reads.",
+            code="bad_answer",
+            hint="The address may belong to another program, or its server to another version of Fanlight.",
+        ) from e
+
+
 def _headers(token: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
     return {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
 
@@ -267,9 +281,7 @@ class Client:
             raise FanlightError(
                 f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint=NOWHERE
             ) from e
-        if response.is_error:
-            raise failure(response)
-        return cast(T, self._shown(call.read(response)))
+        return cast(T, self._shown(_read(call, response)))
 
     def _shown(self, answer: Any) -> Any:
         """Explanations draw themselves in a notebook; whatever else was answered is as it is."""
@@ -379,9 +391,7 @@ class AsyncClient:
             files=call.files,
             headers=dict(credentials.get()),
         )
-        if response.is_error:
-            raise failure(response)
-        return call.read(response)
+        return _read(call, response)
 
     async def close(self) -> None:
         await self._http.aclose()

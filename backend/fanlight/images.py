@@ -86,6 +86,11 @@ def thumbnail(pixels: Pixels, size: int) -> bytes:
     return png(crop_resize(pixels, (0, 0, width, height), fitted))
 
 
+def of_picture(edit: Mapping[str, Any]) -> bool:
+    """Whether an edit changes the picture; the others change what was found about it."""
+    return "mask_region" in edit
+
+
 def apply_edits(pixels: Pixels, edits: Sequence[Mapping[str, Any]]) -> Pixels:
     """A copy with `edits` applied in order.
 

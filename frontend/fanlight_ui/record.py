@@ -305,7 +305,7 @@ def live(known: Known) -> Component | None:
 
 def live_panel(panel: wire.LivePanel, under: str) -> list[Component]:
     """What POST /live answered, over the picture at the address `under`: its scale and its words. The drawing travels in the answer."""
-    if not panel.image.startswith("data:image/png;base64,"):
+    if panel.legend is None or not (panel.image or "").startswith("data:image/png;base64,"):
         raise ValueError("a live panel carries its picture as a PNG data address")
     layers = [html.Img(src=under, alt="", className="under"), html.Img(src=panel.image, alt="", className="over")]
     return [

@@ -60,16 +60,17 @@ class Rig:
     Args:
         kind: inline | thread | process.
         device: cpu or cuda.
+        explainers: files of further ones.
     """
 
-    def __init__(self, kind: str, folder: Path, *, device: str = "cpu", **options: Any):
+    def __init__(self, kind: str, folder: Path, *, device: str = "cpu", explainers: tuple[str, ...] = (), **options: Any):
         self.kind, self.folder = kind, folder
         self.path = folder / "tiny.py"
         self.path.write_text(MODEL)
         self.source = {"file": str(self.path)}
         self.blobs = Blobs(str(folder / "blobs"))
         self.loop = asyncio.new_event_loop()
-        config = Config(artifacts=str(folder / "blobs"), device=device, threads=1)
+        config = Config(artifacts=str(folder / "blobs"), device=device, threads=1, explainers=explainers)
         made: dict[str, Callable[[], Engine]] = {
             "inline": lambda: InlineEngine(lambda: Execution(config, self.blobs)),
             "thread": lambda: ThreadEngine(lambda: Execution(config, self.blobs)),

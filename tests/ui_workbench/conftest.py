@@ -64,3 +64,4 @@ def live(request: pytest.FixtureRequest) -> Iterator[Live]:
     server.should_exit = True
     thread.join(10)
     listening.close()
+    assert not made.lacking, f"the small wire server lacks {sorted(set(made.lacking))}"

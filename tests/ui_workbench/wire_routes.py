@@ -168,6 +168,11 @@ def add_routes(s: WireServer) -> None:
     async def one(id: str) -> wire.Explanation:
         return record(id)
 
+    @app.get(v1 + "/explanations/{id}/trust/measures")
+    async def measures(id: str) -> list[wire.Measure]:
+        record(id)
+        return []
+
     @app.patch(v1 + "/explanations/{id}")
     async def patch(id: str, body: wire.ExplanationPatch) -> wire.Explanation:
         return s.put(record(id).model_copy(update=body.model_dump(exclude_none=True)))
@@ -301,3 +306,18 @@ def add_routes(s: WireServer) -> None:
                 s.listeners.remove(queue)
 
         return StreamingResponse(stream(), media_type="text/event-stream")
+
+    # What the gallery asks beside its list.
+    @app.get(v1 + "/views")
+    async def views() -> list[wire.SavedView]:
+        return []
+
+    @app.get(v1 + "/sweeps")
+    async def sweeps() -> wire.Page[wire.Sweep]:
+        return wire.Page[wire.Sweep](items=[], total=0)
+
+    @app.api_route("/api/{rest:path}", methods=["GET", "POST", "PATCH", "DELETE"])
+    async def not_here(rest: str) -> Response:
+        """The pages below would answer with a page: a call that this server lacks is noted instead, and the test fails."""
+        s.lacking.append(rest)
+        return JSONResponse({"error": {"code": "not_found", "message": f"The small wire server lacks {rest}."}}, 404)

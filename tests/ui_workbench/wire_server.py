@@ -32,6 +32,7 @@ class WireServer:
         self.pictures: dict[str, Image.Image] = {}
         self.shares: dict[str, wire.Share] = {}
         self.asked: list[dict[str, Any]] = []
+        self.lacking: list[str] = []
         self.listeners: list[asyncio.Queue[dict[str, Any]]] = []
         self._names = (f"7Kd2qP{i:02d}" for i in itertools.count())
         self.sample = self.put_picture(

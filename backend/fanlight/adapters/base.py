@@ -27,6 +27,14 @@ CAPABILITIES = {
 }
 
 
+TASKS: dict[str, tuple[str, ...]] = {
+    "image-classifier": (),
+    "concept-bottleneck": ("image-classifier",),
+    "prototype-classifier": ("image-classifier",),
+}
+"""What else a model of a task is: a bottleneck is an image classifier too, and whatever explains those explains it."""
+
+
 class Box(NamedTuple):
     """The part of the stored picture that the model sees: left, top, right, bottom in its pixels (may be fractional)."""
 
@@ -100,6 +108,27 @@ class ImageClassifier(Protocol):
         Only with the capability `embedding`.
         """
         ...
+
+
+class ConceptBottleneck(ImageClassifier, Protocol):
+    """Task `concept-bottleneck`: a picture in, K concepts, and classes from nothing but them (docs/concepts.md)."""
+
+    concepts: Sequence[str]
+    concepts_of: ImageClassifier
+    """The same network asked for its concepts: its outputs are their logits, differentiable in x. For targets {"concept": k}."""
+
+    def chances(self, x: Tensor) -> Tensor:
+        """(B, 3, H, W) -> (B, C): P(class) as the model states it, where that is not the softmax of its logits."""
+        ...
+
+
+class PrototypeClassifier(ImageClassifier, Protocol):
+    """Task `prototype-classifier`: a picture in, logits that are sums over prototypes out (docs/prototypes.md)."""
+
+
+def fits(accepts: str, task: str) -> bool:
+    """Whether what explains models of the task `accepts` explains one of `task`."""
+    return accepts == task or accepts in TASKS.get(task, ())
 
 
 def missing(needs: frozenset[str], capabilities: frozenset[str]) -> str | None:

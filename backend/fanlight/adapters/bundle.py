@@ -7,8 +7,9 @@ are safetensors.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
 FORMAT = 1
-TASKS = ("image-classifier",)
+LOADERS = {"concept-bottleneck": "concept_bottleneck", "prototype-classifier": "prototype_classifier"}
+"""Adapters of tasks whose bundles hold more than a network; each has load(manifest, device)."""
+TASKS = ("image-classifier", *LOADERS)
 FILES = ("bundle.toml", "weights.safetensors", "classes.txt")
 TEXTS = ("name", "architecture", "description", "terms", "features", "head", "unit")
 KEYS = {"format", "task", *TEXTS, "config", "preprocessing"}
@@ -111,6 +114,9 @@ def load(folder: Path, device: torch.device | str = "cpu") -> TorchImageClassifi
     from fanlight_models import ARCHITECTURES
 
     about = manifest(folder)
+    if about.task in LOADERS:
+        loading: Callable[..., TorchImageClassifier] = import_module(f"fanlight.adapters.{LOADERS[about.task]}").load
+        return loading(about, device)
     if about.architecture not in ARCHITECTURES:
         raise BadBundle(
             f"“{folder.name}” names the architecture “{about.architecture}”, which is not known.",

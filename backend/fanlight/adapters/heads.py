@@ -39,16 +39,24 @@ def order(kind: str, outputs: Tensor) -> list[int]:
 
 
 def predictions(
-    kind: str, unit: str, names: Sequence[str], outputs: Tensor, most: int, also: Sequence[int] = ()
+    kind: str,
+    unit: str,
+    names: Sequence[str],
+    outputs: Tensor,
+    most: int,
+    also: Sequence[int] = (),
+    chances: Tensor | None = None,
 ) -> list[dict[str, Any]]:
     """The first `most` in order, and those of `also`: index, name, probability (None of a regression), logit (the
-    output as it is), unit. Fields of `wire.Prediction`."""
+    output as it is), unit. Fields of `wire.Prediction`. Args: chances: (K,) where the model states probabilities itself."""
     import torch
 
     z = outputs.double()
     logit = z.tolist()
     probability = (torch.softmax(z, 0) if kind == "single-label" else torch.sigmoid(z)).tolist()
-    best = order(kind, outputs)[:most]
+    if chances is not None:
+        probability = chances.double().tolist()
+    best = order(kind, outputs if chances is None else chances)[:most]
     return [
         {
             "index": i,

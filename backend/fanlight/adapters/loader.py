@@ -68,6 +68,7 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
         "digest": model.digest,
         "classes": list(model.classes),
         "size": [rows, columns],
+        **({"concepts": list(model.concepts)} if hasattr(model, "concepts") else {}),
         "capabilities": sorted(model.capabilities),
         "head": model.head,
         "unit": model.unit,

@@ -69,6 +69,7 @@ def describe(digest: str, context: Services, who: Who, request: Request) -> Resp
         "legend": asdict(draw.legend(a)),
         "sentence": draw.sentence(a, target=target),
         "table": {"columns": list(table.columns), "rows": [list(r) for r in table.rows]},
+        "detail": draw.detail(a),
     }
     return Response(
         orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json", headers=lasting(digest)

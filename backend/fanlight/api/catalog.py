@@ -66,6 +66,7 @@ def explainers(context: Services, _: Who) -> list[wire.ExplainerInfo]:
             params=e.Params.model_json_schema(),
             returns=list(e.returns),
             cost=e.cost(e.Params(), (224, 224)),
+            edits=dict(e.edits),
             paper=wire.Citation(**e.paper._asdict()),
             docs=f"docs/methods/{e.name}.md",
             world=world.score(e.name, e.version, world.shipped()),

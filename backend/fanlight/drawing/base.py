@@ -71,6 +71,10 @@ class Renderer(Protocol):
         """The numbers that matter, for screen readers and CSV."""
         ...
 
+    def detail(self, artifact: Artifact) -> dict[str, Any]:
+        """What a page draws beyond the picture, JSON-able; {} where the picture says it all."""
+        ...
+
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:
         """What a person would say of it: "The middle and the upper left carry 61 % of the evidence for cardinal." """
         ...

@@ -113,6 +113,9 @@ class Curves:
         ]
         return Table(heads, tuple(sorted(rows, key=lambda row: row[0] in floors(artifact))))
 
+    def detail(self, artifact: Artifact) -> dict[str, Any]:  # noqa: ARG002 (the picture says it all)
+        return {}
+
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:  # noqa: ARG002
         parts = [f"{row[0]} {digits(row[1])}" for row in self.table(artifact).rows]
         return f"Mean {artifact.meta['y_label']} over the curve: {', '.join(parts)}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from PIL import Image
 from PIL.Image import Resampling
@@ -49,6 +51,9 @@ class ImageMap:
         return places.table(
             artifact.arrays["value"], signed=bool(artifact.meta["signed"]), unit=str(artifact.meta["unit"])
         )
+
+    def detail(self, artifact: Artifact) -> dict[str, Any]:  # noqa: ARG002 (the picture says it all)
+        return {}
 
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:
         return places.sentence(artifact.arrays["value"], signed=bool(artifact.meta["signed"]), target=target)

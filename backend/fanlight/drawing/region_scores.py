@@ -65,5 +65,8 @@ class RegionScores:
         heads = ("region", "place", f"value ({unit})" if unit else "value", "share of all (%)")
         return Table((*heads, "speaks most for") if classes else heads, tuple(rows))
 
+    def detail(self, artifact: Artifact) -> dict[str, Any]:  # noqa: ARG002 (the picture says it all)
+        return {}
+
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:
         return places.sentence(spread(artifact), signed=bool(artifact.meta["signed"]), target=target)

@@ -21,14 +21,14 @@ class Work:
     Args:
         job, attempt: which attempt of which job this is; a result is accepted only from the current attempt.
         kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored, "check" measures it further;
-            "predict" ends with the prediction.
+            "predict" ends with the prediction. "edit" and "suggest" are not submitted but asked, with `Engine.edit`.
         model: {"id", "digest", "source": {...}}: enough for a loader to find it and to refuse it if its digest differs.
         input: digest of the blob that holds the canonical pixels.
         explainer, version, params: the method, its version, parameters with defaults filled.
-        target: canonical {"class": i}, {"minus": [a, b]} or {"similar_to": input}; None means the top prediction.
+        target: canonical {"class": i}, {"minus": [a, b]}, {"similar_to": input} or {"concept": k}; None means the top prediction.
         reference: for {"similar_to": ...}: digest of the blob that holds that picture's canonical pixels.
-        edits: applied to the picture, in order, before anything else.
-        artifacts: for "trust" and "check": digests of the stored artifacts by name.
+        edits: those of the picture are applied to it, in order, before anything else; the explainer's own to its result.
+        artifacts: for "trust", "check", "edit" and "suggest": digests of the stored artifacts by name.
         measure: for "check": which of them, a name of `quality.checks`.
         floor: for "trust": the cached floor of (model, input, target), if known.
         priority: 0 live, 1 interactive, 2 bulk, 3 trust, 4 the trust of bulk work.
@@ -38,7 +38,7 @@ class Work:
 
     job: str
     attempt: int
-    kind: Literal["explain", "trust", "check", "predict"]
+    kind: Literal["explain", "trust", "check", "predict", "edit", "suggest"]
     model: Mapping[str, Any]
     input: str
     explainer: str
@@ -113,6 +113,13 @@ class Engine(Protocol):
 
     async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads the model of `source` once and says what it is: name, task, digest, size, classes, capabilities, card, ..."""
+        ...
+
+    async def edit(self, work: Work) -> Mapping[str, Any]:
+        """Answers a live edit at once, beside whatever runs: from stored artifacts and the head of the model, without a queue.
+
+        "edit" -> {"artifact": {name, kind, meta, sentence, detail}, "prediction"}; "suggest" -> what the explainer suggests.
+        """
         ...
 
     async def health(self) -> Health: ...

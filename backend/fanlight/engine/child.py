@@ -1,7 +1,8 @@
 """The compute worker as a child process: reads work as JSON lines from its input, writes events as JSON lines to its output.
 
-The main thread owns the device. When the input ends (the server is gone, however it went) the process ends at once: whatever it was doing
-is done again by whoever claims the job next. Signals that ask a whole group of processes to end are the server's to answer.
+The main thread owns the device; live edits are answered beside it, by one thread with one core. When the input ends (the server is gone,
+however it went) the process ends at once: whatever it was doing is done again by whoever claims the job next. Signals that ask a whole
+group of processes to end are the server's to answer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import orjson
@@ -45,6 +49,8 @@ def main() -> None:
 
     config = orjson.loads(sys.stdin.buffer.readline())
     try:
+        import torch
+
         from fanlight.engine.execute import Config, Execution
 
         execution = Execution(Config(**{**config, "explainers": tuple(config["explainers"])}))
@@ -68,6 +74,18 @@ def main() -> None:
             "throughput": core.finished_cost / core.spent if core.spent else 0.0,
         }
 
+    def answered(number: int, found: Mapping[str, Any] | FanlightError) -> None:
+        error = isinstance(found, FanlightError)
+        send({"answered": number, **({**found.body(), "status": found.status} if error else {"value": dict(found)})})
+
+    def edit(number: int, work: Work) -> None:
+        try:
+            answered(number, execution.edit(work))
+        except FanlightError as e:
+            answered(number, e)
+
+    live = ThreadPoolExecutor(1, thread_name_prefix="live", initializer=torch.set_num_threads, initargs=(1,))
+
     def read() -> None:
         for line in sys.stdin.buffer:
             message = orjson.loads(line)
@@ -76,13 +94,9 @@ def main() -> None:
             elif "cancel" in message:
                 core.cancel(message["cancel"])
             elif "describe" in message:
-                number = message["number"]
-
-                def answer(found: Any, number: int = number) -> None:
-                    body = found.body() if isinstance(found, FanlightError) else {"value": dict(found)}
-                    send({"described": number, **body})
-
-                core.describe(message["describe"], answer)
+                core.describe(message["describe"], partial(answered, message["number"]))
+            elif "edit" in message:
+                live.submit(edit, message["number"], Work.of(message["edit"]))
         os._exit(0)
 
     def beat() -> None:

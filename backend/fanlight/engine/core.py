@@ -65,6 +65,10 @@ class Executor(Protocol):
 
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
+    def edit(self, work: Work) -> Mapping[str, Any]:
+        """Of `Engine.edit`; from any thread, beside `run`."""
+        ...
+
 
 @dataclass(eq=False)
 class Entry:

@@ -7,7 +7,7 @@ import itertools
 import platform
 import time
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -16,16 +16,17 @@ import torch
 
 from fanlight.adapters import heads, loader
 from fanlight.adapters.similarity import Similarity, embed
-from fanlight.artifact import Artifact, canonical, digest
+from fanlight.artifact import Artifact, canonical
 from fanlight.blobs import Blobs
 from fanlight.drawing import renderer
 from fanlight.engine.base import Work
 from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
+from fanlight.engine.items import Items
 from fanlight.engine.reuse import Reuse
 from fanlight.errors import ComputeFailed, FanlightError
 from fanlight.explainers.base import Item, Run, Step, Target
 from fanlight.explainers.registry import find
-from fanlight.images import apply_edits, load as load_pixels, png
+from fanlight.images import load as load_pixels, of_picture, png
 from fanlight.quality import checks, trust
 from fanlight.quality.again import MAP, Subject
 
@@ -115,6 +116,7 @@ class Execution:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         self.models = Reuse(config.memory_mb * 2**20 // 2)
         self.kept = Reuse(config.memory_mb * 2**20 // 2)
+        self.items = Items(self.blobs, self.kept)
         self.chunks: dict[str, int] = {}
         self._alone = itertools.count()
 
@@ -128,7 +130,8 @@ class Execution:
         cost = explainer.cost(params, tuple(work.model.get("size", (224, 224))))
         if work.kind in ("trust", "check") or cost > BATCH_COST // 2:
             return Plan(("alone", next(self._alone)), max(cost, work.cost))
-        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), work.reference), cost)
+        asked = work.reference or "concept" in (work.target or {})
+        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), asked), cost)
 
     def out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, (torch.OutOfMemoryError, MemoryError))
@@ -145,6 +148,37 @@ class Execution:
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         return loader.describe(source)
 
+    def edit(self, work: Work) -> Mapping[str, Any]:
+        """Of `Engine.edit`. Called from another thread than `run`: what it shares with that is read-only."""
+        try:
+            return self._edit(work)
+        except FanlightError:
+            raise
+        except Exception as e:
+            raise ComputeFailed(f"The change could not be computed: {type(e).__name__}: {e}", code="edit_failed") from e
+
+    def _edit(self, work: Work) -> Mapping[str, Any]:
+        model = self._model(work)
+        explainer = find(work.explainer, self.config.explainers)
+        params = explainer.Params(**work.params)
+        stored = [self._stored(d) for d in work.artifacts.values()]
+        if work.kind == "suggest":
+            return explainer().suggest(model, stored, work.edits, params)
+        edited = explainer().edit(model, stored, work.edits, params)
+        shown = edited.artifacts[0].check()
+        draw = renderer(shown.kind)
+        target = Target.of(work.target or {"class": 0})
+        return {
+            "artifact": {
+                "name": shown.name,
+                "kind": shown.kind,
+                "meta": dict(shown.meta),
+                "sentence": draw.sentence(shown, target=_named(model, target)),
+                "detail": draw.detail(shown),
+            },
+            "prediction": edited.prediction,
+        }
+
     def run(self, works: Sequence[Work]) -> Generator[Progress, None, list[Outcome]]:
         yield Progress(0.0, quiet=True)
         model = self._model(works[0])
@@ -153,19 +187,21 @@ class Execution:
         try:
             chunk = self.chunks.get(works[0].model["digest"]) or self._chunk(model, works[0].model["digest"])
             ctx = Context(self.device, chunk, self.kept)
-            items = yield from self._items(model, works)
+            items = yield from self.items.of(model, works)
             outcomes: list[Outcome] = [{} if isinstance(i, Item) else i for i in items]
             good = [n for n, i in enumerate(items) if isinstance(i, Item)]
             if good:
                 ready = [i for i in items if isinstance(i, Item)]
-                top = [_top(model, i.logits, i.target) for i in ready]
+                top = [_top(model, i) for i in ready]
                 events = [
                     (n, "predicted", {"prediction": t, "target": i.target.json()})
                     for n, t, i in zip(good, top, ready, strict=True)
                 ]
                 yield Progress(0.02, "predicted", events=events)
                 if works[0].reference is not None:
-                    meter.model, ready = self._compared(model, works[0].reference, ready)
+                    meter.model, ready = self.items.compared(model, works[0].reference, ready)
+                elif ready[0].target.concept:
+                    meter.model, ready = self.items.of_concepts(model, ready)
                 results: list[Outcome]
                 if works[0].kind == "predict":
                     results = [{} for _ in ready]
@@ -174,7 +210,7 @@ class Execution:
                 elif works[0].kind == "check":
                     results = [(yield from self._check(meter, model, works[good[0]], ready[0], ctx))]
                 else:
-                    results = yield from self._explain(meter, [works[n] for n in good], ready, ctx)
+                    results = yield from self._explain(meter, model, [works[n] for n in good], ready, ctx)
                 for n, result, t, item in zip(good, results, top, ready, strict=True):
                     if isinstance(result, Mapping):
                         provenance = self._provenance(chunk, meter)
@@ -227,87 +263,24 @@ class Execution:
         self.chunks[name] = chunk
         return chunk
 
-    def _items(self, model: Any, works: Sequence[Work]) -> Generator[Progress, None, list[Item | FanlightError]]:
-        """Prepared items, or the error of each that cannot be; one forward pass for all that are new."""
-        keys = [digest(canonical([w.model["digest"], w.input, list(w.edits)])) for w in works]
-        prepared: list[Any] = []
-        for work, key in zip(works, keys, strict=True):
-            try:
-                prepared.append(self.kept.compute(("input", key), lambda w=work: self._prepare(model, w)))  # type: ignore[misc]
-            except FanlightError as e:
-                prepared.append(e)
-            if len(works) > 1:
-                yield Progress(0.01, quiet=True)
-        logits: dict[str, torch.Tensor] = {k: row for k in keys if (row := self.kept.get(("logits", k))) is not None}
-        new = {
-            k: p[0] for k, p in zip(keys, prepared, strict=True) if not isinstance(p, FanlightError) and k not in logits
-        }
-        if new:
-            with torch.inference_mode():
-                out = model.logits(torch.stack(list(new.values()))).float().cpu()
-            if out.ndim != 2 or out.shape != (len(new), len(model.classes)):
-                raise ComputeFailed(
-                    f"The model returned shape {tuple(out.shape)} for {len(new)} pictures and {len(model.classes)} classes.",
-                    code="wrong_shape",
-                    allowed=[len(new), len(model.classes)],
-                    hint="An image classifier returns one logit per class: (B, K).",
-                )
-            for k, row in zip(new, out, strict=True):
-                logits[k] = row
-                self.kept.put(("logits", k), row)
-        items: list[Item | FanlightError] = []
-        for work, key, found in zip(works, keys, prepared, strict=True):
-            if isinstance(found, FanlightError):
-                items.append(found)
-                continue
-            row = logits[key]
-            if not torch.isfinite(row).all():
-                items.append(
-                    ComputeFailed(
-                        "The model returned values that are not finite (NaN or infinity) for this picture.",
-                        code="not_finite",
-                        hint="Check its weights and preprocessing: fanlight doctor MODEL",
-                    )
-                )
-                continue
-            target = Target(heads.order(model.head, row)[0]) if work.target is None else Target.of(work.target)
-            if max(target.index, target.minus or 0) >= len(row):
-                items.append(
-                    ComputeFailed(f"The model has {len(row)} classes.", code="unknown_target", given=target.json())
-                )
-                continue
-            x, image, box = found
-            items.append(Item(x, image, target, row, work.seed, box, key))
-        return items
-
-    def _prepare(self, model: Any, work: Work) -> tuple[torch.Tensor, Any, Any]:
-        pixels = apply_edits(load_pixels(self.blobs.get(work.input)), list(work.edits))
-        height, width = pixels.shape[:2]
-        box = model.view(width, height)
-        return model.prepare(pixels), model.pixels(pixels), box
-
-    def _compared(self, model: Any, blob: str, items: Sequence[Item]) -> tuple[Any, list[Item]]:
-        """The model asked how similar pictures are to the one in `blob`, and the items with its answers."""
-
-        def embedded() -> torch.Tensor:
-            return embed(model, model.prepare(load_pixels(self.blobs.get(blob))))
-
-        asked = Similarity(model, self.kept.compute(("embedding", model.digest, blob), embedded))
-        with torch.inference_mode():
-            rows = asked.logits(torch.stack([i.x for i in items])).float().cpu()
-        return asked, [
-            replace(i, logits=row, key=digest(canonical([i.key, blob]))) for i, row in zip(items, rows, strict=True)
-        ]
-
     def _explain(
-        self, meter: Meter, works: Sequence[Work], items: Sequence[Item], ctx: Context
+        self, meter: Meter, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context
     ) -> Generator[Progress, None, list[Outcome]]:
-        model = meter.model
         explainer = find(works[0].explainer, self.config.explainers)
         params = explainer.Params(**works[0].params)
-        run: Run = explainer().run(model, items, params, ctx)
+        run: Run = explainer().run(meter.model, items, params, ctx)
         results = yield from meter.relay(run)
-        return [self._store(found, item.target.name(model.classes)) for found, item in zip(results, items, strict=True)]
+        outcomes: list[Outcome] = []
+        for work, item, found in zip(works, items, results, strict=True):
+            own = [e for e in work.edits if not of_picture(e)]
+            edited = explainer().edit(meter.model, found, own, params) if own else None
+            outcome = self._store(edited.artifacts if edited else found, _named(model, item.target))
+            if edited and isinstance(outcome, Mapping):
+                outcome = {**outcome, "prediction": edited.prediction}
+            outcomes.append(outcome)
+            if own:
+                yield Progress(0.99, quiet=True)
+        return outcomes
 
     def _store(self, artifacts: Sequence[Artifact], target: str) -> Outcome:
         try:
@@ -317,6 +290,10 @@ class Execution:
             return ComputeFailed(f"The method returned a result that cannot be stored: {e}.", code="not_finite")
         refs = [self._put(a) for a in artifacts]
         return {"artifacts": refs, "summary": renderer(artifacts[0].kind).sentence(artifacts[0], target=target)}
+
+    def _stored(self, name: str) -> Artifact:
+        """A stored artifact, read once: live edits ask for the same again and again."""
+        return self.kept.compute(("artifact", name), lambda: Artifact.from_bytes(self.blobs.get(name)))
 
     def _put(self, a: Artifact) -> dict[str, Any]:
         return {
@@ -328,7 +305,7 @@ class Execution:
         }
 
     def _trust(self, meter: Meter, work: Work, item: Item, ctx: Context) -> Generator[Progress, None, Outcome]:
-        artifacts = [Artifact.from_bytes(self.blobs.get(d)) for d in work.artifacts.values()]
+        artifacts = [self._stored(d) for d in work.artifacts.values()]
         result = yield from meter.relay(trust.run(meter.model, item, artifacts, work.floor, ctx))
         curves = self._put(result.curves.check()) if result.curves is not None else None
         return {"trust": {**result.record, "curves": curves}, "floor": result.floor}
@@ -336,10 +313,12 @@ class Execution:
     def _check(
         self, meter: Meter, network: Any, work: Work, item: Item, ctx: Context
     ) -> Generator[Progress, None, Outcome]:
-        artifacts = [Artifact.from_bytes(self.blobs.get(d)) for d in work.artifacts.values()]
+        artifacts = [self._stored(d) for d in work.artifacts.values()]
         explainer = find(work.explainer, self.config.explainers)
 
         def asked(copied: Any) -> Any:
+            if item.target.concept:
+                return copied.concepts_of
             if work.reference is None:
                 return copied
             return Similarity(copied, embed(copied, copied.prepare(load_pixels(self.blobs.get(work.reference)))))
@@ -372,10 +351,14 @@ class Execution:
         }
 
 
-def _top(model: Any, logits: torch.Tensor, target: Target) -> list[dict[str, Any]]:
+def _top(model: Any, item: Item) -> list[dict[str, Any]]:
     """The best outputs and the explained ones, as `wire.Prediction` says them."""
-    wanted = [i for i in (target.index, target.minus) if i is not None and target.similar_to is None]
-    return heads.predictions(model.head, model.unit, model.classes, logits, TOP, wanted)
+    wanted = [i for i in (item.target.index, item.target.minus) if i is not None and item.target.of_class]
+    return heads.predictions(model.head, model.unit, model.classes, item.logits, TOP, wanted, item.chances)
+
+
+def _named(model: Any, target: Target) -> str:
+    return target.name(model.classes, getattr(model, "concepts", ()))
 
 
 def _state(net: Any) -> tuple[bool, int, int]:

@@ -44,6 +44,9 @@ class InlineEngine:
             raise found
         return found
 
+    async def edit(self, work: Work) -> Mapping[str, Any]:
+        return await asyncio.to_thread(self.core.executor.edit, work)
+
     async def health(self) -> Health:
         core = self.core
         device = str(getattr(core.executor, "device", "cpu"))

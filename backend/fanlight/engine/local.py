@@ -71,6 +71,10 @@ class ThreadEngine:
         core.describe(source, lambda found: _call(self._loop, settle, found))
         return await answer
 
+    async def edit(self, work: Work) -> Mapping[str, Any]:
+        core = await self._core_when_ready()
+        return await asyncio.to_thread(core.executor.edit, work)
+
     async def health(self) -> Health:
         core = self._core
         if core is None:
@@ -124,7 +128,7 @@ class ProcessEngine:
         self._handles = Handles()
         self._ready = asyncio.Event()
         self._health: Mapping[str, Any] = {}
-        self._descriptions: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._answers: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
         self._numbers = itertools.count()
         self._draining = self._closed = False
         self._deaths = 0
@@ -148,15 +152,22 @@ class ProcessEngine:
         return handle
 
     async def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await self._ask({"describe": dict(source)})
+
+    async def edit(self, work: Work) -> Mapping[str, Any]:
+        return await self._ask({"edit": work.json()})
+
+    async def _ask(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the child answers; the answer finds its question by number."""
         await self._when_ready()
         number = next(self._numbers)
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
-        self._descriptions[number] = answer
-        self._send({"describe": dict(source), "number": number})
+        self._answers[number] = answer
+        self._send({**question, "number": number})
         try:
             return await answer
         finally:
-            self._descriptions.pop(number, None)
+            self._answers.pop(number, None)
 
     async def health(self) -> Health:
         h = self._health
@@ -242,7 +253,7 @@ class ProcessEngine:
         def error(job: str) -> FanlightError:
             return draining() if self._closed else _crashed() if job in self._turn else _lost()
 
-        for answer in self._descriptions.values():
+        for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(_crashed())
         self._handles.fail_all(error)
@@ -261,13 +272,13 @@ class ProcessEngine:
             elif "ready" in message:
                 self._health, self._deaths = message["ready"], 0
                 self._ready.set()
-            elif "described" in message:
-                answer = self._descriptions.get(message["described"])
+            elif "answered" in message:
+                answer = self._answers.get(message["answered"])
                 if answer is not None and not answer.done():
                     if "value" in message:
                         answer.set_result(message["value"])
                     else:
-                        answer.set_exception(_revived(message["error"]))
+                        answer.set_exception(_revived(message["error"], message["status"]))
             elif "broken" in message:
                 self._broken = message["broken"]
 
@@ -277,7 +288,7 @@ class ProcessEngine:
         while True:
             await asyncio.sleep(min(1.0, self._step_timeout / 4))
             now = self._health.get("steps", 0)
-            if now != steps or not (self._handles or self._descriptions):
+            if now != steps or not (self._handles or self._answers):
                 steps, since = now, time.monotonic()
             elif time.monotonic() - since > self._step_timeout:
                 log.error("compute worker takes no step; replacing it", seconds=self._step_timeout)
@@ -305,7 +316,9 @@ def _call(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: Any) 
         loop.call_soon_threadsafe(fn, *args)
 
 
-def _revived(body: Mapping[str, Any]) -> ComputeFailed:
-    return ComputeFailed(
+def _revived(body: Mapping[str, Any], status: int) -> FanlightError:
+    error = ComputeFailed(
         body["message"], code=body["code"], given=body.get("given"), allowed=body.get("allowed"), hint=body.get("hint")
     )
+    error.status = status
+    return error

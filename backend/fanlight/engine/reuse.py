@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -27,31 +28,34 @@ def size_of(value: Any) -> int:
 
 
 class Reuse:
-    """A least-recently-used store. Args: budget: bytes."""
+    """A least-recently-used store; live edits read it beside the thread that computes. Args: budget: bytes."""
 
     def __init__(self, budget: int):
         self.budget = budget
         self.used = 0
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.RLock()
 
     def get(self, key: Hashable) -> Any | None:
-        found = self._kept.get(key)
-        if found is None:
-            return None
-        self._kept.move_to_end(key)
-        return found[0]
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
 
     def put(self, key: Hashable, value: Any) -> None:
         """Keeps `value`; what is larger than the whole budget is not kept."""
-        self.drop(key)
         size = size_of(value)
-        if size > self.budget:
-            return
-        self._kept[key] = (value, size)
-        self.used += size
-        while self.used > self.budget:
-            _, (_, freed) = self._kept.popitem(last=False)
-            self.used -= freed
+        with self._lock:
+            self.drop(key)
+            if size > self.budget:
+                return
+            self._kept[key] = (value, size)
+            self.used += size
+            while self.used > self.budget:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self.used -= freed
 
     def compute(self, key: Hashable, make: Callable[[], T]) -> T:
         found = self.get(key)
@@ -61,13 +65,15 @@ class Reuse:
         return found
 
     def drop(self, key: Hashable) -> None:
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self.used -= found[1]
+        with self._lock:
+            found = self._kept.pop(key, None)
+            if found is not None:
+                self.used -= found[1]
 
     def clear(self) -> None:
-        self._kept.clear()
-        self.used = 0
+        with self._lock:
+            self._kept.clear()
+            self.used = 0
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -42,13 +42,19 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class Target:
-    """What is explained: the logit of class `index`, the difference logit[index] - logit[minus], or the similarity of the
-    picture's embedding to that of the input `similar_to`. For that the model comes wrapped (`adapters.similarity`), and
-    its only output, index 0, is meant."""
+    """What is explained: the logit of class `index`, the difference logit[index] - logit[minus], the similarity of the
+    picture's embedding to that of the input `similar_to`, or, with `concept`, the logit of concept `index` of a bottleneck.
+    For the last two the model comes as one that is asked that (`adapters.similarity`, `concepts_of`)."""
 
     index: int
     minus: int | None = None
     similar_to: str | None = None
+    concept: bool = False
+
+    @property
+    def of_class(self) -> bool:
+        """Whether it is about the model's own outputs."""
+        return self.similar_to is None and not self.concept
 
     def value(self, logits: Tensor) -> Tensor:
         """(B, K) -> (B,)"""
@@ -58,20 +64,26 @@ class Target:
     def json(self) -> dict[str, Any]:
         if self.similar_to is not None:
             return {"similar_to": self.similar_to}
+        if self.concept:
+            return {"concept": self.index}
         return {"class": self.index} if self.minus is None else {"minus": [self.index, self.minus]}
 
-    def name(self, classes: Sequence[str]) -> str:
-        """As people read it. Args: classes: of the model itself."""
+    def name(self, classes: Sequence[str], concepts: Sequence[str] = ()) -> str:
+        """As people read it. Args: classes, concepts: of the model itself."""
         if self.similar_to is not None:
             return f"similarity to picture {self.similar_to[:8]}"
+        if self.concept:
+            return concepts[self.index]
         chosen = classes[self.index]
         return chosen if self.minus is None else f"{chosen} rather than {classes[self.minus]}"
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Target:
-        """From canonical JSON: {"class": i}, {"minus": [a, b]} or {"similar_to": input}."""
+        """From canonical JSON: {"class": i}, {"minus": [a, b]}, {"similar_to": input} or {"concept": k}."""
         if "similar_to" in value:
             return cls(0, None, str(value["similar_to"]))
+        if "concept" in value:
+            return cls(int(value["concept"]), concept=True)
         return cls(int(value["class"])) if "class" in value else cls(int(value["minus"][0]), int(value["minus"][1]))
 
 
@@ -96,6 +108,8 @@ class Item:
     seed: int
     box: Box
     key: str
+    chances: Tensor | None = None
+    """(K,) P(class) as the model states it, where that is not the softmax of its logits."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +148,14 @@ class Context(Protocol):
 Run = Generator[Step, None, list[list[Artifact]]]
 
 
+class Edited(NamedTuple):
+    """A result after edits: its artifacts, named and of the kinds as before, and the model's prediction, best first, as
+    `wire.Prediction` says it (at least the best ten and the explained one)."""
+
+    artifacts: list[Artifact]
+    prediction: list[dict[str, Any]]
+
+
 class Explainer:
     """Base of all explainers: declarations only, no behaviour beyond the contract."""
 
@@ -158,6 +180,9 @@ class Explainer:
     version: ClassVar[str]
     """Changes with every change of its output; part of the key."""
     Params: ClassVar[type[Params]]
+    edits: ClassVar[Mapping[str, str]] = {}
+    """What can be changed of its result without asking the network again: name of the edit -> what its value is, in words.
+    The whole list is applied to the result as it was found, so that the order in which people clicked is not lost and no state is kept."""
 
     @classmethod
     def cost(cls, params: Any, size: tuple[int, int]) -> int:
@@ -167,6 +192,31 @@ class Explainer:
     @classmethod
     def check(cls, params: Any, size: tuple[int, int]) -> None:
         """Raises InvalidField where these parameters make no sense for an input of `size` = (H, W). Asked before a job is promised."""
+
+    @classmethod
+    def canonical(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Edits as they are stored: names resolved, what was overwritten left out. Needs no torch and no model.
+
+        Args:
+            edits: each an object with one key of `edits`.
+            about: metadata of its first artifact.
+
+        Errors: InvalidField, code invalid_edit, for a value that makes no sense for this result.
+        """
+        raise NotImplementedError
+
+    def edit(
+        self, model: Any, artifacts: Sequence[Artifact], edits: Sequence[Mapping[str, Any]], params: Any
+    ) -> Edited:
+        """The result after canonical `edits`: from stored artifacts and the head of the model, never from the picture. Pure and read-only: it
+        is called beside running work, and equal edits give equal bytes."""
+        raise NotImplementedError
+
+    def suggest(
+        self, model: Any, artifacts: Sequence[Artifact], edits: Sequence[Mapping[str, Any]], params: Any
+    ) -> dict[str, Any]:
+        """What to change next and what may come of it, JSON-able. As `edit`, but may take 100 ms."""
+        raise NotImplementedError
 
     def run(self, model: Any, items: Sequence[Item], params: Any, ctx: Context) -> Run:
         """Yields steps; returns for each item its artifacts. Items share model, parameters and shape."""

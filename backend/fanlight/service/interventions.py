@@ -8,6 +8,7 @@ from typing import Any
 from fanlight import wire
 from fanlight.errors import Conflict, InvalidField
 from fanlight.explainers.base import Target
+from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import edits, inputs
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import Promise, find, submit
@@ -22,13 +23,16 @@ def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequ
             code="not_finished",
             given=parent.id,
         )
+    method = find_explainer(parent.explainer, context.explainers)
     if not request.edits:
-        raise InvalidField("There is nothing to change.", code="invalid_edit", given=[], allowed=edits.KNOWN)
+        known = {**edits.KNOWN, **method.edits}
+        raise InvalidField("There is nothing to change.", code="invalid_edit", given=[], allowed=known)
     source = context.db.read(lambda c: inputs.find(c, visitor.workspace, parent.input))
-    pixels, wanted = edits.parse(request.edits, source.width, source.height)
-    _within_view(pixels, parent.artifacts)
-    target = context.models.target(parent.model, wanted) or Target.of(parent.target)
-    whole = [*pixels, {"set_target": target.json()}]
+    about = parent.artifacts[0]["meta"]
+    wanted = edits.parse(request.edits, source.width, source.height, method, about)
+    _within_view(wanted.pixels, parent.artifacts)
+    target = context.models.target(parent.model, wanted.target) or Target.of(parent.target)
+    whole = [*wanted.pixels, *wanted.own, {"set_target": target.json()}]
     asked = wire.ExplanationRequest(
         model=parent.model,
         input=parent.input,

@@ -10,12 +10,16 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Row
 
 from fanlight import wire
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
+from fanlight.engine.base import Work
 from fanlight.errors import Conflict, InvalidField
-from fanlight.explainers.base import Target
+from fanlight.explainers.base import Explainer, Target
+from fanlight.explainers.registry import find as find_explainer
+from fanlight.images import of_picture
 from fanlight.service import edits, inputs
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import find
@@ -45,11 +49,53 @@ class Live:
         async with self._turns.setdefault(session, asyncio.Lock()):
             if request.seq < self._latest.get(session, -1):
                 raise _superseded(request.seq)
-            return await asyncio.to_thread(self._panel, visitor, request)
+            row = await self._context.db.aread(lambda c: find(c, visitor.workspace, request.explanation))
+            method = find_explainer(row.explainer, self._context.explainers)
+            if method.edits and row.artifacts:
+                return await self._edited(visitor, row, method, request)
+            return await asyncio.to_thread(self._panel, visitor, row, request)
 
-    def _panel(self, visitor: Visitor, request: wire.LiveRequest) -> wire.LivePanel:
+    async def _edited(
+        self, visitor: Visitor, row: Row[Any], method: type[Explainer], request: wire.LiveRequest
+    ) -> wire.LivePanel:
+        """Of what a method changes itself: the engine computes it from the stored artifacts."""
         context = self._context
-        row = context.db.read(lambda c: find(c, visitor.workspace, request.explanation))
+        source = await context.db.aread(lambda c: inputs.find(c, visitor.workspace, row.input))
+        wanted = edits.parse(request.edits, source.width, source.height, method, row.artifacts[0]["meta"])
+        if wanted.pixels != [e for e in row.edits if of_picture(e)] or wanted.target is not None:
+            raise InvalidField(
+                "Hiding a part of the picture, or explaining another class, needs the model.",
+                code="not_editable",
+                hint="Save the change: POST /api/v1/interventions.",
+            )
+        model = context.models.find(row.model)
+        work = Work(
+            job="",
+            attempt=0,
+            kind="suggest" if request.suggest else "edit",
+            model={"id": row.model, "digest": row.model_digest, "source": model["source"], "size": model["size"]},
+            input="",
+            explainer=row.explainer,
+            version=row.explainer_version,
+            params=row.params,
+            target=row.target,
+            seed=row.seed,
+            numerics=row.numerics,
+            edits=tuple(wanted.own),
+            artifacts={a["name"]: a["digest"] for a in row.artifacts},
+        )
+        found = await context.engine.edit(work)
+        named = {"seq": request.seq, "target": row.target, "target_name": row.target_name}
+        if request.suggest:
+            return wire.LivePanel(**named, suggestion=dict(found))
+        shown = found["artifact"]
+        return wire.LivePanel(
+            **named, summary=shown["sentence"], detail=shown["detail"], prediction=found["prediction"]
+        )
+
+    def _panel(self, visitor: Visitor, row: Row[Any], request: wire.LiveRequest) -> wire.LivePanel:
+        """Of stored regions for another class: nothing has to be computed."""
+        context = self._context
         refs = [a for a in row.artifacts if a["kind"] == EDITABLE]
         if not refs:
             raise InvalidField(
@@ -59,18 +105,18 @@ class Live:
                 hint="Save the change instead: POST /api/v1/interventions computes it as a job.",
             )
         source = context.db.read(lambda c: inputs.find(c, visitor.workspace, row.input))
-        pixels, wanted = edits.parse(request.edits, source.width, source.height)
-        if pixels:
+        wanted = edits.parse(request.edits, source.width, source.height)
+        if wanted.pixels:
             raise InvalidField(
                 "Hiding a part of the picture needs the model.",
                 code="not_editable",
                 hint="Save the change: POST /api/v1/interventions.",
             )
         was = Target.of(row.target)
-        target = context.models.target(row.model, wanted) or was
-        if target != was and (target.similar_to or was.similar_to):
+        target = context.models.target(row.model, wanted.target) or was
+        if target != was and not (target.of_class and was.of_class):
             raise InvalidField(
-                "Similarity to a picture needs the model.",
+                "Similarity to a picture, or a concept, needs the model.",
                 code="not_editable",
                 hint="Save the change: POST /api/v1/interventions.",
             )

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import delete, insert
 
 from fanlight import bundles, wire
-from fanlight.adapters.base import missing
+from fanlight.adapters.base import fits, missing
 from fanlight.errors import FanlightError, InvalidField, unknown
 from fanlight.explainers.base import Target, absent
 from fanlight.explainers.registry import registry
@@ -132,6 +132,7 @@ class Models:
             terms=m["terms"],
             size=tuple(m["size"]),
             classes=m["classes"] if classes else None,
+            concepts=m.get("concepts") if classes else None,
             capabilities=m["capabilities"],
             head=m.get("head", "single-label"),
             unit=m.get("unit", ""),
@@ -142,14 +143,15 @@ class Models:
     def availability(self, name: str, explainer: str) -> wire.Availability:
         """Whether the explainer fits the model, and why not: tasks and capabilities are data."""
         m, e = self.find(name), registry(self._context.explainers)[explainer]
-        if e.accepts != m["task"]:
+        if not fits(e.accepts, m["task"]):
             reason: str | None = f"It explains models of the task {e.accepts}; this one is of the task {m['task']}."
         else:
             reason = missing(e.needs, frozenset(m["capabilities"])) or absent(e)
         return wire.Availability(name=explainer, available=reason is None, reason=reason)
 
     def target(self, name: str, given: wire.Target | Mapping[str, Any] | None) -> Target | None:
-        """Class index, class name, {"class": i}, {"minus": [a, b]} or {"similar_to": input} -> resolved; None stays None (the top prediction)."""
+        """Class index, class name, {"class": i}, {"minus": [a, b]}, {"similar_to": input} or {"concept": k} -> resolved; None stays None (the
+        top prediction)."""
         if given is None:
             return None
         if isinstance(given, wire.MinusTarget):
@@ -170,6 +172,8 @@ class Models:
                     given=given.model_dump(),
                 )
             return Target(0, None, given.similar_to)
+        if isinstance(given, wire.ConceptTarget):
+            return Target(self._concept(name, given.concept), concept=True)
         if isinstance(given, wire.ClassTarget):
             return Target(self._index(name, given.class_))
         if isinstance(given, Mapping):
@@ -204,10 +208,32 @@ class Models:
             )
         return found[0]
 
+    def _concept(self, name: str, given: int | str) -> int:
+        names = self.find(name).get("concepts") or []
+        if not names:
+            raise InvalidField(
+                f"{self.name_of(name)} has no concepts: only a concept bottleneck has.",
+                code="not_available",
+                given=given,
+            )
+        if isinstance(given, int) and 0 <= given < len(names):
+            return given
+        folded = [c.casefold() for c in names]
+        if isinstance(given, str) and given.strip().casefold() in folded:
+            return folded.index(given.strip().casefold())
+        raise InvalidField(
+            f"There is no concept {given}.",
+            code="unknown_target",
+            given=given,
+            allowed=names,
+            hint=f"GET /api/v1/models/{name} lists the concepts.",
+        )
+
     def target_name(self, name: str, target: Mapping[str, Any] | None) -> str:
         if target is None or name not in self._known:
             return ""
-        return Target.of(target).name(self._known[name]["classes"])
+        known = self._known[name]
+        return Target.of(target).name(known["classes"], known.get("concepts") or ())
 
 
 def _slug(text: str) -> str:

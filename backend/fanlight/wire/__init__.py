@@ -43,6 +43,7 @@ from fanlight.wire.explanations import (
     ArtifactRef as ArtifactRef,
     Check as Check,
     ClassTarget as ClassTarget,
+    ConceptTarget as ConceptTarget,
     Deleted as Deleted,
     Explanation as Explanation,
     ExplanationPatch as ExplanationPatch,

@@ -63,6 +63,8 @@ class Model(Wire):
     terms: str = ""
     size: tuple[int, int]
     classes: list[str] | None = None
+    concepts: list[str] | None = None
+    """Of a concept bottleneck."""
     capabilities: list[str]
     head: Literal["single-label", "multi-label", "regression"] = "single-label"
     """How outputs become predictions: one of several classes, labels of their own, or values."""
@@ -131,6 +133,8 @@ class ExplainerInfo(Wire):
     returns: list[str]
     cost: int
     """Forward passes at default parameters on a 224 px model."""
+    edits: dict[str, str] = {}
+    """What can be changed of its results live, and in what words: POST /live, POST /interventions."""
     paper: Citation
     docs: str
     world: WorldScore | None = None

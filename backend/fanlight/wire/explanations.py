@@ -29,7 +29,13 @@ class SimilarTarget(Request):
     similar_to: Id
 
 
-Target = Index | Label | MinusTarget | ClassTarget | SimilarTarget
+class ConceptTarget(Request):
+    """The logit of one concept of a concept bottleneck, by index or name."""
+
+    concept: Index | Label
+
+
+Target = Index | Label | MinusTarget | ClassTarget | SimilarTarget | ConceptTarget
 
 
 class ExplanationRequest(Request):
@@ -76,6 +82,8 @@ class ArtifactInfo(Wire):
     legend: dict[str, Any]
     sentence: str
     table: dict[str, list[Any]]
+    detail: dict[str, Any] = {}
+    """What a page draws beyond the picture; docs/artifacts.md says what it is of each kind."""
 
 
 class Interval(Wire):
