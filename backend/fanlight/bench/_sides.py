@@ -118,7 +118,7 @@ class Fanlight:
 
     def outlasted(self, tab: Tab) -> bool:
         """Whether this tab still waits for its job."""
-        return bool(tab.page.locator(".slot:not([hidden]) .waiting").count())
+        return bool(tab.page.locator(".slot:not([hidden]) :is(.waiting, .asking)").count())
 
 
 class Gradio:
