@@ -17,7 +17,7 @@ from fanlight.drawing.image_map import fitted
 from fanlight.errors import InvalidField
 
 PICTURES = ("image-map", "region-scores")
-"""Kinds that lie over the picture: their `meta["box"]` is the part of it that they cover."""
+"""Kinds that lie over the picture: their `meta["box"]` is the part of it that they cover. Others are drawn beside it, in its proportions."""
 
 OPACITY = 0.65
 GAP = 2
@@ -76,15 +76,17 @@ def picture(pixels: Pixels, artifact: Artifact, *, size: int = 512) -> Image.Ima
 def overlay(pixels: Pixels, artifact: Artifact, *, size: int = 512, style: Style = PLAIN) -> Image.Image:
     """The map over the picture without its colours, so that every colour seen belongs to the map.
 
-    `pixels` (h, w, 3) is the stored picture, with the edits of the explanation applied.
+    `pixels` (h, w, 3) is the stored picture, with the edits of the explanation applied. What is no map is drawn alone.
     """
+    if artifact.kind not in PICTURES:
+        return _alone(artifact, size)
     return _blend(picture(pixels, artifact, size=size), artifact, size, style)
 
 
 def beside(pixels: Pixels, artifact: Artifact, *, size: int = 320, style: Style = PLAIN) -> Image.Image:
     """Picture and overlay side by side, each with longer side `size`; a card is recognised by the first."""
     left = picture(pixels, artifact, size=size)
-    right = _blend(left, artifact, size, style)
+    right = _blend(left, artifact, size, style) if artifact.kind in PICTURES else _alone(artifact, size)
     pair = Image.new("RGB", (2 * left.width + GAP, left.height), "white")
     pair.paste(left, (0, 0))
     pair.paste(right, (left.width + GAP, 0))
@@ -96,7 +98,23 @@ def _blend(under: Image.Image, artifact: Artifact, size: int, style: Style) -> I
     return Image.blend(under.convert("L").convert("RGB"), drawn, style.opacity)
 
 
+def _alone(artifact: Artifact, size: int) -> Image.Image:
+    """A drawing that is no map, as large as the picture beside it."""
+    height, width = fitted(grid(artifact), size)
+    drawn = renderer(artifact.kind).image(artifact, size=max(height, width))
+    scale = min(width / drawn.width, height / drawn.height)
+    within = drawn.resize(
+        (max(1, round(drawn.width * scale)), max(1, round(drawn.height * scale))), Image.Resampling.LANCZOS
+    )
+    sheet = Image.new("RGB", (width, height), "white")
+    sheet.paste(within, ((width - within.width) // 2, (height - within.height) // 2))
+    return sheet
+
+
 def grid(artifact: Artifact) -> tuple[int, int]:
-    """(H, W) of the grid of a map."""
+    """(H, W) of the grid of a map; of what is no map, the proportions of the part of the picture that it is about."""
+    if artifact.kind not in PICTURES:
+        x0, y0, x1, y1 = artifact.meta["box"]
+        return max(1, round(y1 - y0)), max(1, round(x1 - x0))
     values: np.ndarray[Any, Any] = artifact.arrays["label" if artifact.kind == "region-scores" else "value"]
     return values.shape[0], values.shape[1]

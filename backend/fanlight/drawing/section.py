@@ -13,7 +13,7 @@ from fanlight.drawing.base import Legend, Table
 from fanlight.drawing.curves import ASPECT
 from fanlight.drawing.number import MINUS, day, digits, output, percent
 from fanlight.drawing.places import short
-from fanlight.drawing.scene import Style
+from fanlight.drawing.scene import PICTURES, Style
 from fanlight.drawing.world import Bar, bar
 
 SHOWN = 5
@@ -73,7 +73,7 @@ class Section:
 
     @property
     def alt(self) -> str:
-        return f"{self.method} over the picture. {self.sentence}"
+        return f"{self.method}{' over the picture' if self.legend else ''}. {self.sentence}"
 
 
 def section(
@@ -100,7 +100,7 @@ def section(
         height=height,
         curves_width=pictures.CURVES,
         curves_height=round(pictures.CURVES * ASPECT),
-        legend=renderer(drawn.kind).legend(drawn, **style.scale) if drawn else None,
+        legend=renderer(drawn.kind).legend(drawn, **style.scale) if drawn and drawn.kind in PICTURES else None,
         table=renderer(drawn.kind).table(drawn) if drawn else None,
         answers=[
             Answer(
