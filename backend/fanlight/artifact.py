@@ -47,6 +47,30 @@ KINDS: dict[str, Kind] = {
         ),
         # `x` (T,), `y` (S, T): series named by meta["series"]; `lo`, `hi` (S, T) their band (equal to y where there is none).
         Kind("curves", {"x": 1, "y": 2, "lo": 2, "hi": 2}, ("x_label", "y_label", "series"), "Curves with bands."),
+        # What a concept bottleneck says of a picture, K concepts, C classes. `mean` (K,), `lower` (K, K) and `context` (D,): the reading, from which
+        # every answer is computed again (the last two empty where there are none). `before`, `after` (3, K): P(concept) and the ends of its range,
+        # without and with the answers; `classes_before`, `classes_after` (2, C): P(class) and its standard error. `weights` (C, K) of a linear head,
+        # else (0, K); `base` (K,): how frequent each concept is. `effects` (4, K): what yes and no would do to the target's logit, directly and
+        # through other concepts, else (0, K). `case`, `distance` (n,): the nearest reference cases.
+        Kind(
+            "concepts",
+            {
+                "mean": 1,
+                "lower": 2,
+                "context": 1,
+                "before": 2,
+                "after": 2,
+                "classes_before": 2,
+                "classes_after": 2,
+                "weights": 2,
+                "base": 1,
+                "effects": 2,
+                "case": 1,
+                "distance": 1,
+            },
+            ("unit", "box", "target", "concepts", "classes", "exclusive", "answers", "against", "samples", "cases"),
+            "Concepts before and after a person's answers, and the classes that follow.",
+        ),
     )
 }
 

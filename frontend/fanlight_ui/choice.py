@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from fanlight import wire
 
 MOST = 4
 """Methods that fit side by side."""
@@ -84,3 +86,13 @@ def _params(text: str) -> dict[str, dict[str, Any]]:
     except ValueError:
         return {}
     return {k: v for k, v in found.items() if isinstance(v, dict)} if isinstance(found, dict) else {}
+
+
+def available(model: wire.Model) -> list[str]:
+    return [a.name for a in model.explainers if a.available]
+
+
+def asked_as(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> set[str]:
+    """Its own task, and those that it can be asked as: a bottleneck is an image classifier too."""
+    fits = set(available(model))
+    return {model.task} | {i.accepts for i in infos if i.name in fits}

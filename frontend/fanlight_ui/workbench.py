@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from fanlight import wire
 from fanlight_ui import controls, forecast, panels
-from fanlight_ui.choice import MOST, Choice
+from fanlight_ui.choice import MOST, Choice, asked_as, available
 from fanlight_ui.session import src
 from fanlight_ui.views import base, prediction, world
 
@@ -184,17 +184,13 @@ def thumbnails(samples: Sequence[wire.Sample]) -> list[Component]:
     ]
 
 
-def available(model: wire.Model) -> list[str]:
-    return [a.name for a in model.explainers if a.available]
-
-
 def chips(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> Component:
-    fits = set(available(model))
+    fits, tasks = set(available(model)), asked_as(model, infos)
     return html.Div(
         [
             dmc.Chip(i.title, value=i.name, disabled=i.name not in fits, size="sm", variant="outline")
             for i in infos
-            if i.accepts == model.task
+            if i.accepts in tasks
         ],
         className="chips",
     )
@@ -202,11 +198,12 @@ def chips(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> Component:
 
 def reasons(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> list[Component]:
     """Why a method cannot be chosen, in a sentence each."""
-    titles = {i.name: i.title for i in infos}
+    tasks = asked_as(model, infos)
+    titles = {i.name: i.title for i in infos if i.accepts in tasks}
     return [
-        html.P(f"{titles.get(a.name, a.name)}: {a.reason}", className="quiet")
+        html.P(f"{titles[a.name]}: {a.reason}", className="quiet")
         for a in model.explainers
-        if not a.available and a.reason
+        if not a.available and a.reason and a.name in titles
     ]
 
 

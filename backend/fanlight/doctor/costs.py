@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fanlight.adapters.base import Pixels, missing
+from fanlight.adapters.base import Pixels, fits, missing
 from fanlight.errors import FanlightError
 from fanlight.explainers.base import absent
 from fanlight.explainers.registry import registry
@@ -57,7 +57,7 @@ def costs(
 def fit(model: TorchImageClassifier, explainer: Any, forward: float) -> dict[str, Any]:
     """Whether an explainer fits, and an estimate of its seconds from its passes."""
     reason = missing(explainer.needs, model.capabilities) or absent(explainer)
-    if explainer.accepts != model.task:
+    if not fits(explainer.accepts, model.task):
         reason = f"It explains models of the task {explainer.accepts}; this one is for {model.task}."
     passes = explainer.cost(explainer.Params(), model.size) if reason is None else None
     return {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fanlight.drawing.base import Renderer
+from fanlight.drawing.concepts import Concepts
 from fanlight.drawing.curves import Curves
 from fanlight.drawing.image_map import ImageMap
 from fanlight.drawing.region_scores import RegionScores
 
-RENDERERS: dict[str, Renderer] = {r.kind: r for r in (ImageMap(), RegionScores(), Curves())}
+RENDERERS: dict[str, Renderer] = {r.kind: r for r in (ImageMap(), RegionScores(), Curves(), Concepts())}
 
 
 def renderer(kind: str) -> Renderer:

@@ -10,18 +10,28 @@ from typing import Any
 import numpy as np
 
 from fanlight.artifact import Artifact
+from fanlight.drawing import renderer
 from fanlight.drawing.scene import PICTURES
 from fanlight.errors import Conflict, InvalidField
 
 Array = np.ndarray[Any, np.dtype[Any]]
+TABLES = ("concepts",)
+"""Kinds whose values are a table of their own."""
 
 
 def columns(artifact: Artifact) -> dict[str, Array]:
     """`row`, `column` int32 from the upper left; of regions `region` int32; `value (unit)` float32 as it is stored.
 
+    Of kinds in `TABLES` the columns of their table.
+
     Raises:
-        InvalidField: a kind that has no value per pixel.
+        InvalidField: a kind that has neither.
     """
+    if artifact.kind in TABLES:
+        table = renderer(artifact.kind).table(artifact)
+        return {
+            name: np.array(column) for name, column in zip(table.columns, zip(*table.rows, strict=True), strict=True)
+        }
     if artifact.kind not in PICTURES:
         raise InvalidField(
             f"A result of kind “{artifact.kind}” has no value per pixel.",

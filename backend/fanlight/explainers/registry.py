@@ -37,6 +37,7 @@ MODULES = (
     "attribution.attention_x_gradient",
     "attribution.random",
     "attribution.edges",
+    "concepts.scbm",
 )
 
 

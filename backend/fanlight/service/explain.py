@@ -86,6 +86,13 @@ def submit(
             given=target.similar_to,
             hint="Compare with another picture.",
         )
+    if target is not None and not target.of_class and explainer.accepts != "image-classifier":
+        raise InvalidField(
+            f"{explainer.title} explains classes, not a concept or a similarity.",
+            code="invalid_target",
+            given=target.json(),
+            hint="Name a class, or ask a method that explains pictures.",
+        )
     cost = max(1, explainer.cost(explainer.Params(**params), size))
     settings = context.settings
 

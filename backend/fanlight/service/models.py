@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 LOADING = 30.0  # seconds that an answer waits for models that are still being loaded
-FIELD_GUIDE = "field-guide"  # its bundles' names begin so
+FIELD_GUIDE = "field-guide"  # the names of its bundles hold this
 
 
 class Models:
@@ -77,7 +77,7 @@ class Models:
         """Bundles of the environment and of the package; without the default one it is converted into the data folder first, in a process of
         its own."""
         settings = self._context.settings
-        world = [p for p in bundles.shipped() if p.name.startswith(FIELD_GUIDE)] if settings.field_guide else []
+        world = [p for p in bundles.shipped() if FIELD_GUIDE in p.name] if settings.field_guide else []
         if not settings.default_model:
             return world
         found = bundles.installed()

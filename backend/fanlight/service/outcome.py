@@ -118,6 +118,8 @@ def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[s
             y = two.get(name)
             if y is None or x.shape != y.shape:
                 return {"equal": False, "largest_difference": 1.0}
+            if not x.size:
+                continue
             scale = float(np.abs(x).max()) or 1.0
             largest = max(largest, float(np.abs(x.astype(np.float64) - y).max()) / scale)
     return {"equal": False, "largest_difference": largest}

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from fanlight.wire.base import Id, Request, Wire
 from fanlight.wire.explanations import Prediction
 
-Edits = Annotated[list[dict[str, Any]], Field(max_length=100)]
+Edits = Annotated[list[dict[str, Any]], Field(max_length=1000)]
 
 
 class InterventionRequest(Request):
