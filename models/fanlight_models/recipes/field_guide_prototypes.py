@@ -1,5 +1,5 @@
 """Prototypes of the field guide: `python -m fanlight_models.recipes.field_guide_prototypes --out models/fanlight_models/bundles` trains a ProtoViT
-on it and writes the bundle `field-guide-prototypes`.
+on it and writes the bundle `prototypes-field-guide`.
 
 There are no pretrained weights, so the transformer is trained first, on more scenes than the split has: drawing them costs nothing but time. A
 checkpoint is written after every epoch; the same command goes on from it.
@@ -8,25 +8,24 @@ checkpoint is written after every epoch; the same command goes on from it.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
-from fanlight_models.prototypes import vit
-from fanlight_models.prototypes.projection import Source
+from fanlight_models.prototypes import bundle, vit
+from fanlight_models.prototypes.nearest import nearest
 from fanlight_models.prototypes.protovit import ProtoViT
 from fanlight_models.prototypes.training import Epoch, Plan, Training
+from fanlight_models.recipes import field_guide_prototypes_card as card
 from fanlight_models.recipes.field_guide import MEAN, STD, augmented, prepared
 from fanlight_models.worlds import fieldguide
 
+NAME = "prototypes-field-guide"
 SIZE, PATCH = 112, 14
 SHAPE = vit.Shape("deit", size=SIZE, patch=PATCH, width=160, depth=6, heads=5, drop=0.05)
 PER_CLASS, PARTS, RADIUS = 5, 4, 1
@@ -75,6 +74,7 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument(
         "--variant", choices=("paper", "repo"), default="paper", help="losses as in the paper or as in its code"
     )
+    parser.add_argument("--measured", type=int, default=fieldguide.SPLITS["test"], help="test scenes to measure on")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--checkpoint", type=Path, default=Path("field-guide-prototypes.checkpoint.safetensors"))
@@ -85,11 +85,7 @@ def main(given: list[str] | None = None) -> None:
         model(), data, Plan(variant=options.variant, epochs=EPOCHS, seed=options.seed), options.checkpoint, teller()
     )
     training.run()
-    test = fieldguide.arrays(fieldguide.split("test"), SIZE)
-    training.model.eval()
-    with torch.inference_mode():
-        right = [training.model(x).logits.argmax(1) == y for x, y in _batches(test, len(test.species))]
-    write(options.out, training, float(torch.cat(right).double().mean()), options)
+    write(options.out, training, fieldguide.arrays(fieldguide.split("test", options.measured), SIZE), options)
 
 
 def model() -> ProtoViT:
@@ -113,82 +109,36 @@ class teller:  # noqa: N801 (a function with a clock)
         sys.stderr.flush()
 
 
-def write(folder: Path, training: Training, accuracy: float, options: argparse.Namespace) -> None:
-    """The bundle: weights, classes, where each prototype comes from, and what is known of it."""
-    place = folder / "field-guide-prototypes"
-    place.mkdir(parents=True, exist_ok=True)
-    save_file({k: v.contiguous() for k, v in training.model.state_dict().items()}, place / "weights.safetensors")
-    (place / "classes.txt").write_text("".join(f"{s}\n" for s in fieldguide.SPECIES))
-    (place / "prototypes.json").write_text(json.dumps(provenance(training.sources), indent=1) + "\n")
-    shape = asdict(SHAPE)
-    config = "\n".join(f"{k} = {json.dumps(v)}" for k, v in shape.items())
-    (place / "bundle.toml").write_text(
-        TOML.format(config=config, per_class=PER_CLASS, parts=PARTS, radius=RADIUS, size=SIZE, mean=MEAN, std=STD)
+def write(folder: Path, training: Training, test: fieldguide.Arrays, options: argparse.Namespace) -> None:
+    """The bundle: weights, classes, where each prototype comes from with those pictures, and what is measured of it."""
+    place = folder / NAME
+    data, model = training.data, training.model
+    assert isinstance(data, Scenes)
+    sys.stderr.write("nearest training patches\n")
+    found, used = nearest(model, data.plain)
+    labels = data.train.species[: data.own]
+    kept = bundle.kept(training.sources, found)
+    measured = card.measured(model, training.sources, found, used, torch.from_numpy(labels), test, options.measured)
+    bundle.write(
+        place,
+        model,
+        name="Field guide, prototypes",
+        description="Twenty-four invented birds, told apart by what parts of them look like.",
+        terms="Apache-2.0",
+        classes=fieldguide.SPECIES,
+        preprocessing={"size": [SIZE, SIZE], "mean": [MEAN] * 3, "std": [STD] * 3},
+        card=card.text(training.history, measured, scenes=options.scenes, variant=options.variant, seed=options.seed),
+        sources=training.sources,
+        labels=labels.tolist(),
+        pictures={i: data.train.images[i] for i in kept},
+        names={i: f"training scene {i}" for i in kept},
+        nearest=found,
+        quality=measured,
+        about={"world": "field-guide", "version": fieldguide.VERSION, "split": "train", "seed": 0},
     )
-    told = {(e.stage, e.number): e.accuracy for e in training.history}
-    moved = [s.movement for s in training.sources if s.movement is not None]
-    (place / "card.md").write_text(
-        CARD.format(
-            scenes=options.scenes,
-            variant=options.variant,
-            seed=options.seed,
-            accuracy=accuracy,
-            before=told[("slots", EPOCHS["slots"])],
-            after=told[("projection", 1)],
-            movement=float(np.mean(moved)),
-            weak=sum(s.self_activation < 0.99 * PARTS for s in training.sources),
-            twins=sum(s.duplicate_of is not None for s in training.sources),
-            count=len(training.sources),
-            open=training.history[-1].open,
-        )
-    )
-    sys.stderr.write(f"{place}: {accuracy:.3f} of the test split right\n")
+    size = sum(f.stat().st_size for f in place.rglob("*") if f.is_file()) / 1e6
+    sys.stderr.write(f"{place}: {measured['accuracy']:.3f} of the test split right, {size:.1f} MB\n")
 
-
-def provenance(sources: list[Source]) -> dict[str, object]:
-    """What is known of each prototype; pictures are scenes of the training split, which can be drawn again."""
-    return {
-        "format": 1,
-        "world": "field-guide",
-        "version": fieldguide.VERSION,
-        "split": "train",
-        "seed": 0,
-        "prototypes": [asdict(s) for s in sources],
-    }
-
-
-TOML = """format = 1
-name = "Field guide, prototypes"
-task = "prototype-classifier"
-architecture = "protovit"
-description = "Twenty-four invented birds, told apart by what parts of them look like."
-terms = "Apache-2.0"
-
-[config]
-{config}
-classes = 24
-per_class = {per_class}
-parts = {parts}
-radius = {radius}
-
-[preprocessing]
-size = [{size}, {size}]
-mean = [{mean}, {mean}, {mean}]
-std = [{std}, {std}, {std}]
-"""
-CARD = """# Field guide, prototypes
-
-A ProtoViT that tells the 24 species of the field guide by prototypes of four parts: each is a place in a picture of the training split, and says
-which.
-
-- **Data**: {scenes} scenes drawn like the training split, of which prototypes come from the 6,000 of the split itself.
-- **Training**: `python -m fanlight_models.recipes.field_guide_prototypes`, losses of the {variant}, seed {seed}; the transformer from scratch.
-- **Accuracy**: {accuracy:.3f} on the 1,200 scenes of the test split. Before projection {before:.3f} and after it {after:.3f} on validation.
-- **Projection** moved the {count} prototypes by {movement:.2f} on average (1 - cosine); {weak} are weaker than 0.99 of their size on their own
-  source, {twins} are duplicates; {open:.2f} of four parts are open on average.
-- **Use**: to see what prototypes show where the truth is known. It knows nothing of real birds.
-- **Terms**: Apache-2.0; no data of others.
-"""
 
 if __name__ == "__main__":
     main()
