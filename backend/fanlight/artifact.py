@@ -71,6 +71,24 @@ KINDS: dict[str, Kind] = {
             ("unit", "box", "target", "concepts", "classes", "exclusive", "answers", "against", "samples", "cases"),
             "Concepts before and after a person's answers, and the classes that follow.",
         ),
+        # What m prototypes of K parts found in a picture of N tokens; `found_*`: as the network found it, without: after `meta["edits"]`.
+        # `activation` (m,), -K..K; `val` (m, K) cosines; `idx` (m, K) uint16 tokens, row by row; `order` (m, K) uint8, the step of the match; `slot`
+        # (m, K) uint8, whether the part counts. Where a part was taken out of the match: val 0, idx 65535, order 255. `own` (m,) uint16: class.
+        # `weight` (S, m) float32: last layer for the classes that `text` lists. `tokens` (N, D) float32 of length 1. `row` (R,) int32: prototypes
+        # that are shown, `source` (R, h, w, 3) uint8 the training pictures that they come from, `picture` (H, W, 3) uint8 what the model saw.
+        # `text`: names and sources as canonical JSON in UTF-8.
+        Kind(
+            "prototypes",
+            {
+                **{name: 1 for name in ("activation", "found_activation", "own", "row", "text")},
+                **{name: 2 for name in ("val", "idx", "order", "slot", "weight", "tokens")},
+                **{f"found_{name}": 2 for name in ("val", "idx", "order", "slot")},
+                "picture": 3,
+                "source": 4,
+            },
+            ("unit", "box", "target", "grid", "parts", "radius", "prototypes", "classes", "edits"),
+            "What each prototype found in the picture, and what that adds to the classes.",
+        ),
     )
 }
 

@@ -74,6 +74,8 @@ def head(record: wire.Explanation) -> Component:
     if not record.edits:  # the workbench asks about whole pictures only
         actions.append(dcc.Link("Compare", href=href("/explain", **compare(record)), className="button"))
     if done:
+        own = (views.PAGES[a.kind] for a in record.artifacts if a.kind in views.PAGES)
+        actions += [dcc.Link(words, href=href(f"/e/{record.id}/{path}"), className="button own") for path, words in own]
         beside = href("/compare", ids=record.id)
         actions += [
             dcc.Link("Beside …", href=beside, className="button", title="Compare with another stored explanation"),

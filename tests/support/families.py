@@ -6,5 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from support.bottleneck import bottleneck
+from support.prototypes import classifier as prototypes
 
-MODELS: dict[str, Callable[[int], Any]] = {"concept-bottleneck": bottleneck}
+MODELS: dict[str, Callable[[int], Any]] = {"concept-bottleneck": bottleneck, "prototype-classifier": prototypes}

@@ -6,9 +6,10 @@ from fanlight.drawing.base import Renderer
 from fanlight.drawing.concepts import Concepts
 from fanlight.drawing.curves import Curves
 from fanlight.drawing.image_map import ImageMap
+from fanlight.drawing.prototypes import Prototypes
 from fanlight.drawing.region_scores import RegionScores
 
-RENDERERS: dict[str, Renderer] = {r.kind: r for r in (ImageMap(), RegionScores(), Curves(), Concepts())}
+RENDERERS: dict[str, Renderer] = {r.kind: r for r in (ImageMap(), RegionScores(), Curves(), Concepts(), Prototypes())}
 
 
 def renderer(kind: str) -> Renderer:

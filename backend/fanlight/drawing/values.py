@@ -15,7 +15,7 @@ from fanlight.drawing.scene import PICTURES
 from fanlight.errors import Conflict, InvalidField
 
 Array = np.ndarray[Any, np.dtype[Any]]
-TABLES = ("concepts",)
+TABLES = ("concepts", "prototypes")
 """Kinds whose values are a table of their own."""
 
 
@@ -30,7 +30,8 @@ def columns(artifact: Artifact) -> dict[str, Array]:
     if artifact.kind in TABLES:
         table = renderer(artifact.kind).table(artifact)
         return {
-            name: np.array(column) for name, column in zip(table.columns, zip(*table.rows, strict=True), strict=True)
+            name: np.array([float("nan") if v is None else v for v in column])
+            for name, column in zip(table.columns, zip(*table.rows, strict=True), strict=True)
         }
     if artifact.kind not in PICTURES:
         raise InvalidField(

@@ -38,6 +38,7 @@ MODULES = (
     "attribution.random",
     "attribution.edges",
     "concepts.scbm",
+    "prototypes.protovit",
 )
 
 

@@ -8,13 +8,21 @@ from typing import Any
 from dash.development.base_component import Component
 
 from fanlight.wire import ArtifactRef
-from fanlight_ui.views import curves, image_map, region_scores
+from fanlight_ui.views import curves, image_map, prototypes, region_scores
 from fanlight_ui.views.base import Scene, View
 
-VIEWS: dict[str, View] = {"image-map": image_map.view, "region-scores": region_scores.view, "curves": curves.view}
+VIEWS: dict[str, View] = {
+    "image-map": image_map.view,
+    "region-scores": region_scores.view,
+    "curves": curves.view,
+    "prototypes": prototypes.view,
+}
 
 PICTURES = ("image-map", "region-scores")
 """Kinds that lie over the picture and have a scale that panels can share."""
+
+PAGES: dict[str, tuple[str, str]] = {}
+"""Kinds with a page of their own, `/e/{id}/{path}`: its path, and what the link to it says."""
 
 
 def show(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
