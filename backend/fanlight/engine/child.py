@@ -86,11 +86,15 @@ def main() -> None:
 
     live = ThreadPoolExecutor(1, thread_name_prefix="live", initializer=torch.set_num_threads, initargs=(1,))
 
+    decoding = ThreadPoolExecutor(1, thread_name_prefix="decoding", initializer=torch.set_num_threads, initargs=(1,))
+
     def read() -> None:
         for line in sys.stdin.buffer:
             message = orjson.loads(line)
             if "work" in message:
-                core.submit(Work.of(message["work"]))
+                work = Work.of(message["work"])
+                core.submit(work)
+                execution.ahead(work, decoding)
             elif "cancel" in message:
                 core.cancel(message["cancel"])
             elif "describe" in message:

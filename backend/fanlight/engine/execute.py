@@ -7,6 +7,7 @@ import itertools
 import platform
 import time
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -147,6 +148,12 @@ class Execution:
 
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         return loader.describe(source)
+
+    def ahead(self, work: Work, pool: ThreadPoolExecutor) -> None:
+        """Prepares the picture of a piece of work that was submitted, where its model is at hand."""
+        model = self.models.get(work.model["digest"])
+        if model is not None:
+            self.items.ahead(model, work, pool)
 
     def edit(self, work: Work) -> Mapping[str, Any]:
         """Of `Engine.edit`. Called from another thread than `run`: what it shares with that is read-only."""

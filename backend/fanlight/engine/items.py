@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -26,14 +28,47 @@ class Items:
 
     blobs: Blobs
     kept: Reuse
+    _coming: dict[str, Future[Any]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ahead(self, model: Any, work: Work, pool: Executor) -> None:
+        """Decodes and prepares in another thread what the device is about to need: with several people it need not wait for that."""
+        if self.kept.get(("input", _key(work))) is None:
+            pool.submit(self._once, model, work)
+
+    def _taken(self, model: Any, work: Work) -> Any:
+        """The prepared picture, or its error, which a second attempt finds anew."""
+        try:
+            return self._once(model, work)
+        finally:
+            self._coming.pop(_key(work), None)
+
+    def _once(self, model: Any, work: Work) -> Any:
+        """Made by whichever thread comes first; the other waits for it. An error stays for whoever takes it."""
+        key = _key(work)
+        with self._lock:
+            known = self.kept.get(("input", key))
+            coming = self._coming.get(key)
+            mine = known is None and coming is None
+            if mine:
+                coming = self._coming[key] = Future()
+        if coming is None:
+            return known
+        if mine:
+            try:
+                coming.set_result(self.kept.compute(("input", key), lambda: self._read(model, work)))
+                self._coming.pop(key, None)
+            except BaseException as e:
+                coming.set_exception(e)
+        return coming.result()
 
     def of(self, model: Any, works: Sequence[Work]) -> Generator[Progress, None, list[Item | FanlightError]]:
         """Prepared items, or the error of each that cannot be; one forward pass for all that are new."""
-        keys = [digest(canonical([w.model["digest"], w.input, list(filter(of_picture, w.edits))])) for w in works]
+        keys = [_key(w) for w in works]
         prepared: list[Any] = []
-        for work, key in zip(works, keys, strict=True):
+        for work in works:
             try:
-                prepared.append(self.kept.compute(("input", key), lambda w=work: self._read(model, w)))  # type: ignore[misc]
+                prepared.append(self._taken(model, work))
             except FanlightError as e:
                 prepared.append(e)
             if len(works) > 1:
@@ -113,3 +148,8 @@ class Items:
             replace(i, logits=row, chances=None, key=digest(canonical([i.key, "concepts"])))
             for i, row in zip(items, rows, strict=True)
         ]
+
+
+def _key(work: Work) -> str:
+    """Names the prepared picture of a piece of work: the same for every method and target."""
+    return digest(canonical([work.model["digest"], work.input, list(filter(of_picture, work.edits))]))
