@@ -75,8 +75,10 @@ def main() -> None:
         }
 
     def answered(number: int, found: Mapping[str, Any] | FanlightError) -> None:
-        error = isinstance(found, FanlightError)
-        send({"answered": number, **({**found.body(), "status": found.status} if error else {"value": dict(found)})})
+        if isinstance(found, FanlightError):
+            send({"answered": number, **found.body(), "status": found.status})
+        else:
+            send({"answered": number, "value": dict(found)})
 
     def edit(number: int, work: Work) -> None:
         try:
