@@ -1,0 +1,147 @@
+"""What a model said about one picture, kept so that every contrast of two conditionings is a subtraction and costs no further question.
+
+With y the words in question, c what is given, j a latent pixel, all sums over channels, in nats:
+
+    signed       i_j = 1/2 int d(alpha) E[(eps - eps^(z|c))_j^2 - (eps - eps^(z|y,c))_j^2]        = log p(x|y,c) - log p(x|c), summed over j
+    orthogonal   o_j = 1/2 int d(alpha) E[(eps^(z|c) - eps^(z|y,c))_j^2]  >= 0
+
+Signed is exact for this picture if the denoiser is optimal. Orthogonal equals it only on average over pictures drawn from p(x|y,c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from fanlight_models.diffusion.channel import Law, Sampling
+from fanlight_models.diffusion.words import Conditioning
+
+ESTIMATORS = ("signed", "orthogonal")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An integral over log-SNR from the nodes that are done.
+
+    map, error (h, w): nats per latent pixel and their standard errors. total, total_error: of the picture. alphas, curve (n,): log-SNRs and the
+    integrand summed over pixels at each of them, nats per unit of log-SNR. nodes: how many. per_node (n, h, w): the weighted terms, whose
+    (weighted) mean is the map."""
+
+    map: Tensor
+    error: Tensor
+    total: float
+    total_error: float
+    alphas: Tensor
+    curve: Tensor
+    nodes: int
+    per_node: Tensor
+
+
+@dataclass(eq=False)
+class Readings:
+    """Of one latent x under one sampling. `measure.measure` fills it; a key is a conditioning's.
+
+    energies: key -> (K, h, w), squared errors summed over channels, mean over draws. predictions: key -> (K, S, C, h, w). done: key -> (K,) bool.
+    attention: key -> (T, h, w), sums over `attended[key]` evaluations. evaluations: how often the model was asked about one picture."""
+
+    sampling: Sampling
+    law: Law
+    shape: tuple[int, int, int]
+    alphas: Tensor
+    energies: dict[str, Tensor] = field(default_factory=dict)
+    predictions: dict[str, Tensor] = field(default_factory=dict)
+    done: dict[str, Tensor] = field(default_factory=dict)
+    attention: dict[str, Tensor] = field(default_factory=dict)
+    attended: dict[str, int] = field(default_factory=dict)
+    evaluations: int = 0
+
+    @classmethod
+    def empty(cls, sampling: Sampling, law: Law, shape: tuple[int, int, int]) -> Readings:
+        return cls(sampling, law, shape, sampling.alphas(law))
+
+    def open(self, key: str, like: Tensor, kept: torch.dtype) -> None:
+        """Room for a conditioning, where there is none yet."""
+        if key not in self.done:
+            nodes, (channels, rows, columns) = self.sampling.nodes, self.shape
+            self.energies[key] = torch.zeros(nodes, rows, columns, dtype=like.dtype)
+            self.predictions[key] = torch.zeros(nodes, self.sampling.noises, channels, rows, columns, dtype=kept)
+            self.done[key] = torch.zeros(nodes, dtype=torch.bool)
+
+    def missing(self, conditionings: Iterable[Conditioning]) -> int:
+        """Evaluations that are still to be made for these."""
+        none = torch.zeros(self.sampling.nodes, dtype=torch.bool)
+        keys = {c.key for c in conditionings}
+        return self.sampling.noises * sum(int((~self.done.get(key, none)).sum()) for key in keys)
+
+    def attention_map(self, conditioning: Conditioning, tokens: Iterable[int]) -> Tensor:
+        """(h, w): mean over these rows of attention and over the evaluations so far. Errors: ValueError where none was recorded."""
+        key, chosen = conditioning.key, list(tokens)
+        if key not in self.attention or not chosen:
+            raise ValueError("No attention was recorded for this word; ask for it when the prompt is measured.")
+        return self.attention[key][chosen].mean(0) / self.attended[key]
+
+    def contrast(
+        self,
+        base: Conditioning,
+        full: Conditioning,
+        estimator: str = "orthogonal",
+        band: tuple[float, float] | None = None,
+    ) -> Estimate:
+        """What `full` says that `base` does not, from what is stored.
+
+        Args: band: log-SNRs that count, low and high; None: all. Low ones are layout, high ones detail.
+        Errors: ValueError where fewer than two pairs of nodes are done, or for an unknown estimator."""
+        if estimator not in ESTIMATORS:
+            raise ValueError(f"“{estimator}” is no estimator. Estimators: {', '.join(ESTIMATORS)}.")
+        nodes = self._nodes(base.key, full.key)
+        if estimator == "signed":
+            terms = self.energies[base.key][nodes] - self.energies[full.key][nodes]
+        else:
+            one, other = (self.predictions[c.key][nodes].to(self.energies[c.key].dtype) for c in (base, full))
+            terms = ((one - other) ** 2).sum(2).mean(1)
+        alphas = self.alphas[nodes]
+        inside = torch.ones_like(alphas) if band is None else ((alphas >= band[0]) & (alphas <= band[1])).double()
+        integrand = terms * (inside / 2)[:, None, None].to(terms)
+        weighted = integrand * self.law.weight(alphas)[:, None, None].to(terms)
+        share = self._shares(nodes)[:, None, None].to(terms)
+        total, total_error = _mean(weighted.sum((1, 2), keepdim=True), share, self.sampling.stratified)
+        mean, error = _mean(weighted, share, self.sampling.stratified)
+        return Estimate(
+            mean, error, float(total), float(total_error), alphas, integrand.sum((1, 2)), len(nodes), weighted
+        )
+
+    def _nodes(self, *keys: str) -> Tensor:
+        """The nodes, as whole pairs, that are done for all of these."""
+        done = torch.ones(self.sampling.nodes, dtype=torch.bool)
+        for key in keys:
+            done &= self.done.get(key, torch.zeros_like(done))
+        pairs = done.view(-1, 2).all(1)
+        if int(pairs.sum()) < 2:
+            raise ValueError("Too little has been computed for this contrast: it takes four log-SNRs of either side.")
+        return torch.nonzero(pairs.repeat_interleave(2)).flatten()
+
+    def _shares(self, nodes: Tensor) -> Tensor:
+        """(n,), mean 1: how many strata a node stands for while not all are done. Each pair of strata goes to the nearest that is done, in
+        equal shares where two are."""
+        pairs = nodes[::2] // 2
+        if not self.sampling.stratified:
+            return torch.ones(len(nodes))
+        distance = (torch.arange(self.sampling.nodes // 2)[:, None] - pairs).abs()
+        nearest = (distance == distance.min(1, keepdim=True).values).double()
+        return (
+            (nearest / nearest.sum(1, keepdim=True)).sum(0).repeat_interleave(2) * len(pairs) * 2 / self.sampling.nodes
+        )
+
+
+def _mean(terms: Tensor, share: Tensor, stratified: bool) -> tuple[Tensor, Tensor]:
+    """Mean over nodes (n, ...) and its standard error. Strata lie in order, and the integrand changes slowly from one to the next: the variance
+    is that of differences between neighbouring pairs. The deviation over all nodes would count the shape of the integrand as noise."""
+    pairs = (terms * share).reshape(-1, 2, *terms.shape[1:]).mean(1)  # (n / 2, ...)
+    count = len(pairs)
+    if not stratified:
+        return pairs.mean(0), pairs.var(0).div(count).sqrt()
+    squares = (pairs[1:] - pairs[:-1]).square().sum(0)
+    return pairs.mean(0), (squares / (2 * count * (count - 1))).sqrt()
