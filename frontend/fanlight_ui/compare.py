@@ -169,11 +169,12 @@ def slot(found: Found, n: int, ends: panels.Scale | None) -> Component:
         ],
         className="row",
     )
-    if chosen is None or ends is None:
+    if chosen is None or (ends is None and chosen.kind in views.PICTURES):
         return html.Section([top, panels.ended(record)], className="card slot")
-    about = told[chosen.digest]
-    about = {**about, "legend": {**about["legend"], "lo": ends.lo, "hi": ends.hi}}
-    scene = base.Scene.of(record, slot=n, lo=ends.lo, hi=ends.hi)
+    about, scene = told[chosen.digest], base.Scene.of(record, slot=n)
+    if ends is not None:
+        about = {**about, "legend": {**about["legend"], "lo": ends.lo, "hi": ends.hi}}
+        scene = base.Scene.of(record, slot=n, lo=ends.lo, hi=ends.hi)
     words = html.Div(
         [
             html.P(

@@ -82,11 +82,18 @@ def result(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]], slot
                 html.Span(trust.badge(record.trust), id=badge_id(slot)),
                 html.P(facts(record), className="quiet"),
                 html.P(about.get("sentence") or record.summary),
+                further(record),
                 base.table(about),
             ],
             className="about",
         ),
     ]
+
+
+def further(record: wire.Explanation) -> Component | None:
+    """The way to the page on which this kind of result is changed, where it has one."""
+    own = views.page(record.artifacts)
+    return dcc.Link(own[1], href=session.href(f"/e/{record.id}/{own[0]}"), className="button small") if own else None
 
 
 def facts(record: wire.Explanation) -> str:

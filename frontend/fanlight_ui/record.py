@@ -223,8 +223,9 @@ def words(known: Known) -> Component:
     chosen = views.principal(known.record.artifacts)
     told = known.told[chosen.digest] if chosen else {}
     sentence = known.record.summary or told.get("sentence", "")
+    regions = "Regions" if chosen is None or chosen.kind in views.PICTURES else "Numbers"
     return html.Section(
-        [html.H2("In words"), html.P(sentence, className="lead-words"), base.table(told)],
+        [html.H2("In words"), html.P(sentence, className="lead-words"), base.table(told, f"{regions} as a table")],
         className="card pad words-part",
     )
 
@@ -271,7 +272,7 @@ def maps(known: Known) -> list[Component | None]:
         className="tools card",
     )
     main = html.Section([shown(chosen, 0), html.Div(caption(record), className="caption")], className="card map-part")
-    return [main, tools, live(known), also if others else None]
+    return [main, tools if chosen.kind in views.PICTURES else None, live(known), also if others else None]
 
 
 def caption(record: wire.Explanation) -> list[Component]:

@@ -177,7 +177,7 @@ def test_what_cannot_be_meant_is_a_sentence_live_and_saved(
 def test_a_concept_has_maps_with_trust(api: Api, bird: str) -> None:
     made = api.explain(model=MODEL, input=bird, explainer="saliency", target={"concept": "bill shape::hooked"})
     assert made["state"] == "succeeded", made
-    assert made["target_name"] == "bill shape::hooked" and made["artifacts"][0]["kind"] == "image-map"
+    assert made["target_name"] == "bill shape hooked" and made["artifacts"][0]["kind"] == "image-map"
     assert api.trusted(made["id"])["state"] in ("succeeded", "unavailable")
     other = api.explain(model=MODEL, input=bird, explainer="saliency", target={"concept": "back::blue"})
     assert other["artifacts"][0]["digest"] != made["artifacts"][0]["digest"]

@@ -73,7 +73,7 @@ class Target:
         if self.similar_to is not None:
             return f"similarity to picture {self.similar_to[:8]}"
         if self.concept:
-            return concepts[self.index]
+            return " ".join(concepts[self.index].replace("::", " ").split())
         chosen = classes[self.index]
         return chosen if self.minus is None else f"{chosen} rather than {classes[self.minus]}"
 

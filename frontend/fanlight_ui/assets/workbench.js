@@ -71,7 +71,7 @@
 
   // The map as soon as it is there; its scale, words and table come with the panel. fanlight_ui/views/base.py names the same pictures.
   function pictures(record) {
-    const map = record.artifacts.find((a) => a.meta.box);
+    const map = record.artifacts.find((a) => a.kind === "image-map" || a.kind === "region-scores");
     if (!map) return null;
     const box = map.meta.box, query = new URLSearchParams({ box: box.map((v) => Number(v.toPrecision(6))).join(","), size: 512 });
     const layers = [
