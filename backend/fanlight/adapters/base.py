@@ -7,7 +7,7 @@ can say in words why a method is not available. Loading this module needs no tor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,8 +31,14 @@ TASKS: dict[str, tuple[str, ...]] = {
     "image-classifier": (),
     "concept-bottleneck": ("image-classifier",),
     "prototype-classifier": ("image-classifier",),
+    "text-to-image": (),
 }
 """What else a model of a task is: a bottleneck is an image classifier too, and whatever explains those explains it."""
+
+
+def takes(task: str) -> Literal["image", "prompt"]:
+    """The kind of input that models of a task are explained on."""
+    return "prompt" if task == "text-to-image" else "image"
 
 
 class Box(NamedTuple):
@@ -124,6 +130,18 @@ class ConceptBottleneck(ImageClassifier, Protocol):
 
 class PrototypeClassifier(ImageClassifier, Protocol):
     """Task `prototype-classifier`: a picture in, logits that are sums over prototypes out (docs/prototypes.md)."""
+
+
+class TextToImage(Protocol):
+    """Task `text-to-image`: words in, a picture out, by taking noise away (docs/diffusion.md). It is given `explainers.base.Drawing`s."""
+
+    task: str
+    net: nn.Module
+    asked: int
+    """Rows that the network was asked about so far."""
+    size: tuple[int, int]
+    """(H, W) of its pictures in pixels."""
+    capabilities: frozenset[str]
 
 
 def fits(accepts: str, task: str) -> bool:

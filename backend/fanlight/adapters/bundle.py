@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
 FORMAT = 1
-LOADERS = {"concept-bottleneck": "concept_bottleneck", "prototype-classifier": "prototype_classifier"}
+LOADERS = {
+    "concept-bottleneck": "concept_bottleneck",
+    "prototype-classifier": "prototype_classifier",
+    "text-to-image": "text_to_image",
+}
 """Adapters of tasks whose bundles hold more than a network; each has load(manifest, device)."""
 TASKS = ("image-classifier", *LOADERS)
 FILES = ("bundle.toml", "weights.safetensors", "classes.txt")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanlight.adapters import bundle, python_file
+from fanlight.adapters.base import takes
 from fanlight.adapters.sources import HUBS, named as named, source as source
 from fanlight.errors import BadRequest
 
@@ -46,6 +47,8 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
 
     model = load(source)
     rows, columns = model.size
+    if takes(model.task) == "prompt":
+        return _about(model)
     grey = model.colour((127.5, 127.5, 127.5)).expand(1, 3, rows, columns)
     try:
         with torch.inference_mode():
@@ -62,16 +65,20 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
             given=list(outputs),
             allowed=[1, len(model.classes)],
         )
+    return _about(model)
+
+
+def _about(model: Any) -> dict[str, Any]:
     return {
         "name": model.name,
         "task": model.task,
         "digest": model.digest,
-        "classes": list(model.classes),
-        "size": [rows, columns],
+        "classes": list(getattr(model, "classes", ())),
+        "size": list(model.size),
         **({"concepts": list(model.concepts)} if hasattr(model, "concepts") else {}),
         "capabilities": sorted(model.capabilities),
-        "head": model.head,
-        "unit": model.unit,
+        "head": getattr(model, "head", "single-label"),
+        "unit": getattr(model, "unit", ""),
         "description": model.description,
         "terms": model.terms,
         "card": model.card,

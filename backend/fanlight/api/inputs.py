@@ -2,29 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Query, Request, UploadFile
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from pydantic import ValidationError
 
 from fanlight import wire
 from fanlight.api.access import Services, Who, fresh, lasting
-from fanlight.errors import InvalidField
-from fanlight.service import inputs
+from fanlight.errors import InvalidField, TooLarge
+from fanlight.service import inputs, prompts
 
 router = APIRouter()
 
 Part = Annotated[str | None, Query(max_length=100, description="x0,y0,x1,y1 in pixels of the stored picture")]
+PROMPTS = 64 * 2**10  # bytes of a body that is no file
+BODIES = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {"schema": {"required": ["file"]}},
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["kind", "value"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "kind": {"const": "prompt"},
+                        "value": {"anyOf": [{"type": "string", "maxLength": 2000}, wire.Prompt.model_json_schema()]},
+                    },
+                }
+            },
+        },
+    }
+}
+"""Two bodies for one address, which the framework's signature cannot say."""
 Size = Annotated[int, Query(ge=1, le=inputs.MAX_SIDE, description="length of the longer side")]
 
 
-@router.post("/inputs", status_code=201)
-def upload(context: Services, who: Who, file: Annotated[UploadFile, File()]) -> wire.Input:
-    """A picture (PNG, JPEG, WebP, TIFF, BMP, GIF). The same content in another file is the same input."""
-    made = inputs.upload(context, who, (file.filename or "").encode(errors="replace").decode(), file.file.read())
+@router.post("/inputs", status_code=201, openapi_extra=BODIES)
+async def upload(
+    context: Services, who: Who, request: Request, file: Annotated[UploadFile | None, File()] = None
+) -> wire.Input:
+    """A picture (PNG, JPEG, WebP, TIFF, BMP, GIF) as a file of a form, or as JSON what is no file: a prompt. The same content is the same input."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+        if len(await request.body()) > PROMPTS:
+            raise TooLarge("A prompt is at most 2,000 letters long.", given=len(await request.body()), allowed=PROMPTS)
+        asked = _new(await request.json())
+        said = wire.Prompt(text=asked.value) if isinstance(asked.value, str) else asked.value
+        return await run_in_threadpool(prompts.register, context, who, said)
+    if file is None:
+        raise InvalidField(
+            "There is no file in the request.",
+            code="no_file",
+            allowed=[
+                "multipart/form-data with the field file",
+                'application/json with {"kind": "prompt", "value": "..."}',
+            ],
+        )
+    name = (file.filename or "").encode(errors="replace").decode()
+    made = await run_in_threadpool(lambda: inputs.upload(context, who, name, file.file.read()))
     if who.person:
         context.foresight.uploaded(who, made.id)
     return made
+
+
+def _new(body: Any) -> wire.NewInput:
+    try:
+        return wire.NewInput.model_validate(body)
+    except ValidationError as e:
+        raise RequestValidationError(e.errors(include_url=False)) from None
 
 
 @router.get("/inputs/{id}")

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from fanlight.adapters import heads, loader
+from fanlight.adapters.base import takes
 from fanlight.adapters.similarity import Similarity, embed
 from fanlight.artifact import Artifact, canonical
 from fanlight.blobs import Blobs
@@ -25,7 +26,7 @@ from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
 from fanlight.engine.items import Items
 from fanlight.engine.reuse import Reuse
 from fanlight.errors import ComputeFailed, FanlightError
-from fanlight.explainers.base import Item, Run, Step, Target
+from fanlight.explainers.base import Drawing, Item, Run, Step, Target
 from fanlight.explainers.registry import find
 from fanlight.images import load as load_pixels, of_picture, png
 from fanlight.quality import checks, trust
@@ -152,7 +153,7 @@ class Execution:
     def ahead(self, work: Work, pool: ThreadPoolExecutor) -> None:
         """Prepares the picture of a piece of work that was submitted, where its model is at hand."""
         model = self.models.get(work.model["digest"])
-        if model is not None:
+        if model is not None and takes(model.task) == "image":
             self.items.ahead(model, work, pool)
 
     def edit(self, work: Work) -> Mapping[str, Any]:
@@ -194,11 +195,15 @@ class Execution:
         try:
             chunk = self.chunks.get(works[0].model["digest"]) or self._chunk(model, works[0].model["digest"])
             ctx = Context(self.device, chunk, self.kept)
-            items = yield from self.items.of(model, works)
-            outcomes: list[Outcome] = [{} if isinstance(i, Item) else i for i in items]
-            good = [n for n, i in enumerate(items) if isinstance(i, Item)]
+            items: Sequence[Any] = (
+                self.items.drawings(works)
+                if takes(model.task) == "prompt"
+                else (yield from self.items.of(model, works))
+            )
+            outcomes: list[Outcome] = [i if isinstance(i, FanlightError) else {} for i in items]
+            good = [n for n, i in enumerate(items) if not isinstance(i, FanlightError)]
             if good:
-                ready = [i for i in items if isinstance(i, Item)]
+                ready: list[Any] = [items[n] for n in good]
                 top = [_top(model, i) for i in ready]
                 events = [
                     (n, "predicted", {"prediction": t, "target": i.target.json()})
@@ -252,7 +257,7 @@ class Execution:
     def _chunk(self, model: Any, name: str) -> int:
         """Rows per pass: fixed on the CPU, on CUDA the knee of throughput, found by doubling once per model."""
         chunk = CPU_CHUNK
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and takes(model.task) == "image":
             rate = 0.0
             x = torch.zeros((1, 3, *model.size), device=self.device)
             for rows in (8, 16, 32, 64, 128):
@@ -358,14 +363,16 @@ class Execution:
         }
 
 
-def _top(model: Any, item: Item) -> list[dict[str, Any]]:
-    """The best outputs and the explained ones, as `wire.Prediction` says them."""
+def _top(model: Any, item: Item | Drawing) -> list[dict[str, Any]]:
+    """The best outputs and the explained ones, as `wire.Prediction` says them; none where the model draws."""
+    if isinstance(item, Drawing):
+        return []
     wanted = [i for i in (item.target.index, item.target.minus) if i is not None and item.target.of_class]
     return heads.predictions(model.head, model.unit, model.classes, item.logits, TOP, wanted, item.chances)
 
 
 def _named(model: Any, target: Target) -> str:
-    return target.name(model.classes, getattr(model, "concepts", ()))
+    return target.name(getattr(model, "classes", ()), getattr(model, "concepts", ()))
 
 
 def _state(net: Any) -> tuple[bool, int, int]:

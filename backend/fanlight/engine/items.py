@@ -8,6 +8,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import torch
 
 from fanlight.adapters import heads
@@ -18,7 +19,7 @@ from fanlight.engine.base import Work
 from fanlight.engine.core import Progress
 from fanlight.engine.reuse import Reuse
 from fanlight.errors import ComputeFailed, FanlightError
-from fanlight.explainers.base import Item, Target
+from fanlight.explainers.base import Drawing, Item, Target
 from fanlight.images import apply_edits, load as load_pixels, of_picture
 
 
@@ -61,6 +62,18 @@ class Items:
             except BaseException as e:
                 coming.set_exception(e)
         return coming.result()
+
+    def drawings(self, works: Sequence[Work]) -> list[Drawing | FanlightError]:
+        """Of prompts (`service.prompts`), for a model that draws."""
+        found: list[Drawing | FanlightError] = []
+        for work in works:
+            try:
+                said = orjson.loads(self.blobs.get(work.input))
+                pixels = load_pixels(self.blobs.get(said["pixels"])) if said["pixels"] else None
+                found.append(Drawing(said["text"], pixels, work.seed, _key(work)))
+            except FanlightError as e:
+                found.append(e)
+        return found
 
     def of(self, model: Any, works: Sequence[Work]) -> Generator[Progress, None, list[Item | FanlightError]]:
         """Prepared items, or the error of each that cannot be; one forward pass for all that are new."""

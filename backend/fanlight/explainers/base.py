@@ -50,11 +50,13 @@ class Target:
     minus: int | None = None
     similar_to: str | None = None
     concept: bool = False
+    drawn: bool = False
+    """The picture that a model drew, or was given, for a prompt: there is nothing to choose."""
 
     @property
     def of_class(self) -> bool:
         """Whether it is about the model's own outputs."""
-        return self.similar_to is None and not self.concept
+        return self.similar_to is None and not self.concept and not self.drawn
 
     def value(self, logits: Tensor) -> Tensor:
         """(B, K) -> (B,)"""
@@ -66,12 +68,16 @@ class Target:
             return {"similar_to": self.similar_to}
         if self.concept:
             return {"concept": self.index}
+        if self.drawn:
+            return {"drawn": True}
         return {"class": self.index} if self.minus is None else {"minus": [self.index, self.minus]}
 
     def name(self, classes: Sequence[str], concepts: Sequence[str] = ()) -> str:
         """As people read it. Args: classes, concepts: of the model itself."""
         if self.similar_to is not None:
             return f"similarity to picture {self.similar_to[:8]}"
+        if self.drawn:
+            return "the picture"
         if self.concept:
             return " ".join(concepts[self.index].replace("::", " ").split())
         chosen = classes[self.index]
@@ -82,9 +88,32 @@ class Target:
         """From canonical JSON: {"class": i}, {"minus": [a, b]}, {"similar_to": input} or {"concept": k}."""
         if "similar_to" in value:
             return cls(0, None, str(value["similar_to"]))
+        if "drawn" in value:
+            return DRAWN
         if "concept" in value:
             return cls(int(value["concept"]), concept=True)
         return cls(int(value["class"])) if "class" in value else cls(int(value["minus"][0]), int(value["minus"][1]))
+
+
+DRAWN = Target(0, drawn=True)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One input of a batch for a model that draws pictures from words.
+
+    Args:
+        text: the prompt.
+        image: (h, w, 3) uint8, the picture that was given with it; None where the model is to draw it.
+        seed: of this request.
+        key: names (model, input): the same key means the same text and picture. For `Context.reuse`.
+    """
+
+    text: str
+    image: np.ndarray[Any, np.dtype[np.uint8]] | None
+    seed: int
+    key: str
+    target: Target = DRAWN
 
 
 @dataclass(frozen=True)

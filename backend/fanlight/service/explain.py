@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from fanlight import wire
+from fanlight.adapters.base import takes
 from fanlight.engine.base import BULK, INTERACTIVE, Work
 from fanlight.errors import Conflict, InvalidField, Unavailable, unknown
-from fanlight.explainers.base import Explainer
+from fanlight.explainers.base import DRAWN, Explainer
 from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import inputs
 from fanlight.service.context import Context, Visitor
@@ -93,11 +94,20 @@ def submit(
             given=target.json(),
             hint="Name a class, or ask a method that explains pictures.",
         )
+    if takes(model["task"]) == "prompt":
+        if target is not None:
+            raise InvalidField(
+                "A model that draws is explained on its picture; there is no class to choose.",
+                code="invalid_target",
+                given=target.json(),
+                hint="Leave the target out.",
+            )
+        target = DRAWN
     cost = max(1, explainer.cost(explainer.Params(**params), size))
     settings = context.settings
 
     def act(conn: Connection) -> tuple[Promise, bool]:
-        source = inputs.find(conn, visitor.workspace, request.input)
+        source = _fitting_input(conn, visitor, request.input, model)
         other = inputs.find(conn, visitor.workspace, target.similar_to) if target and target.similar_to else None
         known = _known_top(conn, visitor.workspace, model["digest"], request.input) if not edits else None
         resolved = target.json() if target is not None else ({"class": known[0]["index"]} if known else None)
@@ -166,7 +176,7 @@ def submit(
             attempt=0,
             kind="explain",
             model={k: model[k] for k in ("id", "digest", "source", "size")},
-            input=source.blob,
+            input=source.blob if source.kind == "image" else source.original,
             explainer=explainer.name,
             version=explainer.version,
             params=params,
@@ -214,6 +224,21 @@ def submit(
         context.dispatcher.kick()
         context.bus.tick()
     return promise
+
+
+def _fitting_input(conn: Connection, visitor: Visitor, ident: str, model: Mapping[str, Any]) -> Row[Any]:
+    """The input, where it is of the kind that the model takes. Errors: unknown_input, wrong_kind."""
+    source = inputs.find(conn, visitor.workspace, ident)
+    wanted = takes(model["task"])
+    if source.kind != wanted:
+        said = {"image": "a picture", "prompt": "a prompt"}
+        raise InvalidField(
+            f"{model['name']} takes {said[wanted]}; this input is {said[source.kind]}.",
+            code="wrong_kind",
+            given=source.kind,
+            allowed=wanted,
+        )
+    return source
 
 
 def fitting(
@@ -272,7 +297,12 @@ def recompute(context: Context, visitor: Visitor, ident: str) -> Promise:
             "This explanation is still being computed.", code="not_finished", given=ident, hint="Wait for it first."
         )
     request = wire.ExplanationRequest(
-        model=old.model, input=old.input, explainer=old.explainer, target=old.target, params=old.params, seed=old.seed
+        model=old.model,
+        input=old.input,
+        explainer=old.explainer,
+        target=None if old.target == DRAWN.json() else old.target,
+        params=old.params,
+        seed=old.seed,
     )
     now_is = (context.models.find(old.model)["digest"], find_explainer(old.explainer, context.explainers).version)
     same = now_is == (old.model_digest, old.explainer_version)

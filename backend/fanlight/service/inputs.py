@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 from PIL import Image
 from sqlalchemy import Connection, Row, insert, select, update
@@ -47,15 +48,40 @@ def _store(context: Context, visitor: Visitor, name: str, blob: bytes, small: bo
     picture = decoding.decode(
         blob, max_bytes=limits.max_upload_mb * 2**20, max_pixels=limits.max_megapixels * 1_000_000
     )
-    ident = images.canonical_digest(picture.pixels)
+    return save(
+        context,
+        visitor,
+        ident=images.canonical_digest(picture.pixels),
+        kind="image",
+        name=_clean(name),
+        notes=picture.notes,
+        pixels=picture.pixels,
+        original=digest(blob),
+        small=small,
+    )
+
+
+def save(
+    context: Context,
+    visitor: Visitor,
+    *,
+    ident: str,
+    kind: Literal["image", "prompt"],
+    name: str,
+    notes: list[str],
+    pixels: images.Pixels,
+    original: str,
+    small: bool,
+) -> wire.Input:
+    """Stores what is looked at of an input and registers it, once. Args: original: digest of what it was made from; of a prompt that is a blob."""
     known = context.db.read(lambda c: _row(c, visitor.workspace, ident))
     if known is not None:
         return to_wire(context, known)
-    stored = context.blobs.put(images.encode(picture.pixels))
-    little = context.blobs.put(images.thumbnail(picture.pixels, THUMBNAIL)) if small else ""
-    height, width = picture.pixels.shape[:2]
+    stored = context.blobs.put(images.encode(pixels))
+    little = context.blobs.put(images.thumbnail(pixels, THUMBNAIL)) if small else ""
+    height, width = pixels.shape[:2]
 
-    def save(conn: Connection) -> Row[Any]:
+    def act(conn: Connection) -> Row[Any]:
         found = _row(conn, visitor.workspace, ident)
         if found is None:
             conn.execute(
@@ -63,24 +89,24 @@ def _store(context: Context, visitor: Visitor, name: str, blob: bytes, small: bo
                     workspace=visitor.workspace,
                     id=ident,
                     principal=visitor.principal,
-                    kind="image",
+                    kind=kind,
                     width=width,
                     height=height,
-                    name=_clean(name),
-                    notes=picture.notes,
+                    name=name,
+                    notes=notes,
                     blob=stored,
                     thumbnail=little,
-                    original=digest(blob),
+                    original=original,
                     created=now(conn),
                 )
             )
-            for d in filter(None, (stored, little)):
+            for d in filter(None, (stored, little, original if kind == "prompt" else "")):
                 refer(conn, visitor.workspace, d, f"input:{ident}")
             found = _row(conn, visitor.workspace, ident)
             assert found is not None
         return found
 
-    return to_wire(context, context.db.write(save))
+    return to_wire(context, context.db.write(act))
 
 
 def find(conn: Connection, workspace: str, ident: str) -> Row[Any]:
@@ -169,6 +195,8 @@ def to_wire(context: Context, row: Row[Any]) -> wire.Input:
     base = f"{context.settings.root_path}/api/v1/inputs/{row.id}"
     return wire.Input(
         id=row.id,
+        kind=row.kind,
+        **_said(context, row),
         width=row.width,
         height=row.height,
         name=row.name,
@@ -177,6 +205,14 @@ def to_wire(context: Context, row: Row[Any]) -> wire.Input:
         url=base + "/image.png",
         thumbnail=base + "/thumbnail.webp",
     )
+
+
+def _said(context: Context, row: Row[Any]) -> dict[str, Any]:
+    """Of a prompt its words and its picture, from what it was made from."""
+    if row.kind != "prompt":
+        return {}
+    content = json.loads(context.blobs.get(row.original))
+    return {"text": content["text"], "picture": content["picture"]}
 
 
 def _row(conn: Connection, workspace: str, ident: str) -> Row[Any] | None:

@@ -32,12 +32,12 @@ def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequ
     wanted = edits.parse(request.edits, source.width, source.height, method, about)
     _within_view(wanted.pixels, parent.artifacts)
     target = context.models.target(parent.model, wanted.target) or Target.of(parent.target)
-    whole = [*wanted.pixels, *wanted.own, {"set_target": target.json()}]
+    whole = [*wanted.pixels, *wanted.own, *([] if target.drawn else [{"set_target": target.json()}])]
     asked = wire.ExplanationRequest(
         model=parent.model,
         input=parent.input,
         explainer=parent.explainer,
-        target=target.json(),
+        target=None if target.drawn else target.json(),
         params=parent.params,
         seed=parent.seed,
     )

@@ -126,7 +126,7 @@ def verified(context: Context, row: Row[Any], data: Mapping[str, Any]) -> dict[s
 
 
 def _explained(context: Context, conn: Connection, record: Row[Any], data: Mapping[str, Any], *, bulk: bool) -> None:
-    top = data["prediction"][0]
+    top = data["prediction"][0] if data["prediction"] else {"name": None, "probability": None}
     _remember(context, conn, record, data["prediction"])
     values: dict[str, Any] = {
         "state": "succeeded",
@@ -135,7 +135,7 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
         "prediction": data["prediction"],
         "top_class": top["name"],
         "top_probability": top["probability"],
-        "outcome": None if record.label is None else ("right" if _same(record.label, top["name"]) else "wrong"),
+        "outcome": None if record.label is None or top["name"] is None else ("right" if _same(record.label, top["name"]) else "wrong"),
         "artifacts": data["artifacts"],
         "summary": data["summary"],
         "provenance": data["provenance"],
@@ -292,7 +292,7 @@ def _keep_floor(conn: Connection, record: Row[Any], found: Mapping[str, Any]) ->
 
 
 def _remember(context: Context, conn: Connection, record: Row[Any], top: Sequence[Mapping[str, Any]]) -> None:
-    if not record.edits:
+    if top and not record.edits:
         remember(context, conn, record.workspace, record.model_digest, record.input, top)
 
 

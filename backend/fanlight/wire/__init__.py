@@ -26,6 +26,8 @@ from fanlight.wire.catalog import (
     Input as Input,
     Measurement as Measurement,
     Model as Model,
+    NewInput as NewInput,
+    Prompt as Prompt,
     Sample as Sample,
     WorldScore as WorldScore,
 )

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fanlight.wire.base import Wire
+from pydantic import StringConstraints
+
+from fanlight.wire.base import Id, Request, Wire
 
 
 class Input(Wire):
-    """What is explained. `id` is the digest of the decoded content, so the same picture in another file is the same input."""
+    """What is explained. `id` is the digest of the decoded content, so the same picture in another file is the same input.
+
+    A prompt has words and perhaps a picture of its own; where it has none, its picture is a card with the words."""
 
     id: str
-    kind: Literal["image"] = "image"
+    kind: Literal["image", "prompt"] = "image"
+    text: str = ""
+    """Of a prompt."""
+    picture: str | None = None
+    """Of a prompt with a picture of its own: that input."""
     width: int
     height: int
     name: str = ""
@@ -20,6 +28,20 @@ class Input(Wire):
     created: float
     url: str
     thumbnail: str
+
+
+class Prompt(Request):
+    """Words for a model that draws, or that were said of a picture, an input's id."""
+
+    text: Annotated[str, StringConstraints(max_length=2000)]
+    picture: Id | None = None
+
+
+class NewInput(Request):
+    """An input that is no file."""
+
+    kind: Literal["prompt"]
+    value: Prompt | Annotated[str, StringConstraints(max_length=2000)]
 
 
 class Dataset(Wire):
