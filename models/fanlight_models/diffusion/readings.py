@@ -10,8 +10,9 @@ Signed is exact for this picture if the denoiser is optimal. Orthogonal equals i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -75,6 +76,43 @@ class Readings:
         none = torch.zeros(self.sampling.nodes, dtype=torch.bool)
         keys = {c.key for c in conditionings}
         return self.sampling.noises * sum(int((~self.done.get(key, none)).sum()) for key in keys)
+
+    def arrays(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Arrays and JSON for a file; `of` is the inverse. Arrays are named by number, because a conditioning's key is free text."""
+        keys = sorted(self.done)
+        every = {"alphas": self.alphas}
+        for n, key in enumerate(keys):
+            every |= {
+                f"energies.{n}": self.energies[key],
+                f"predictions.{n}": self.predictions[key],
+                f"done.{n}": self.done[key],
+            }
+            if key in self.attention:
+                every[f"attention.{n}"] = self.attention[key]
+        told = {"sampling": asdict(self.sampling), "law": asdict(self.law), "shape": list(self.shape), "keys": keys}
+        return every, told | {"attended": self.attended, "evaluations": self.evaluations}
+
+    @classmethod
+    def of(cls, every: Mapping[str, Tensor], told: Mapping[str, Any]) -> Readings:
+        """Errors: ValueError where arrays are missing or do not fit."""
+        how = dict(told["sampling"])
+        how["law"] = None if how["law"] is None else Law(**how["law"])
+        shape = (int(told["shape"][0]), int(told["shape"][1]), int(told["shape"][2]))
+        made = cls(Sampling(**how), Law(**told["law"]), shape, every["alphas"])
+        nodes, draws = made.sampling.nodes, made.sampling.noises
+        wanted = {"energies": (nodes, *shape[1:]), "predictions": (nodes, draws, *shape), "done": (nodes,)}
+        for n, key in enumerate(told["keys"]):
+            for name, size in wanted.items():
+                found = every.get(f"{name}.{n}")
+                if found is None or tuple(found.shape) != size:
+                    raise ValueError(
+                        f"These readings have no {name} of shape {size} for “{key}”; they were cut or changed."
+                    )
+                getattr(made, name)[key] = found
+            if f"attention.{n}" in every:
+                made.attention[key] = every[f"attention.{n}"]
+        made.attended, made.evaluations = dict(told["attended"]), int(told["evaluations"])
+        return made
 
     def attention_map(self, conditioning: Conditioning, tokens: Iterable[int]) -> Tensor:
         """(h, w): mean over these rows of attention and over the evaluations so far. Errors: ValueError where none was recorded."""

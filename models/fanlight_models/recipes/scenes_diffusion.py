@@ -35,16 +35,14 @@ AVERAGE = 0.999  # of the weights that ship
 EVERY = 200  # steps between checkpoints
 WIDE = 0.3  # share of log-SNRs that are uniform over the trained range, for drawing; the others follow the integrator's law
 LAW = LAWS[small.SIDE]
-HELD_OUT = 1_000_000  # seed of the scenes that are measured on; training uses seeds below
 
 
 def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of bundles")
     parser.add_argument("--world", choices=scenes.WORLDS, default="plain", help="which scenes it learns")
-    parser.add_argument(
-        "--steps", type=int, default=STEPS, help=f"of {BATCH} scenes each; the rate falls to nothing over them"
-    )
+    parser.add_argument("--steps", type=int, default=STEPS, help="the rate falls to nothing over them")
+    parser.add_argument("--batch", type=int, default=BATCH, help="scenes a step")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="0 to 999,999")
     parser.add_argument("--checkpoint", type=Path, default=Path("scenes-diffusion.checkpoint.safetensors"))
@@ -52,9 +50,10 @@ def main(given: list[str] | None = None) -> None:
         "--stop", type=int, default=None, help="end before this step, to go on another time; nothing is written"
     )
     parser.add_argument("--gate", type=int, default=48, help="held-out scenes that are measured; 0: none")
+    parser.add_argument("--gate-nodes", type=int, default=96, help="log-SNRs of each")
     options = parser.parse_args(given)
     torch.set_num_threads(options.threads)
-    model = fit(options.world, options.steps, options.seed, options.checkpoint, options.stop)
+    model = fit(options.world, options.steps, options.seed, options.checkpoint, options.stop, options.batch)
     if model.step < options.steps:
         say(f"{model.step} of {options.steps} steps done; the same command without --stop goes on.")
         return
@@ -96,12 +95,12 @@ def vocabulary(world: scenes.World) -> list[str]:
     return sorted({*world.vocabulary, *IGNORED}) + ["_"]
 
 
-def fit(world: str, steps: int, seed: int, checkpoint: Path, stop: int | None = None) -> Training:
+def fit(world: str, steps: int, seed: int, checkpoint: Path, stop: int | None = None, size: int = BATCH) -> Training:
     """Trains to the end, or before step `stop`. Errors: ValueError where the checkpoint is of other options, or the loss is not finite."""
     model = Training.new(world, seed)
     every = model.both()
     optimiser = torch.optim.AdamW(every.parameters(), RATE, betas=(0.9, 0.99), weight_decay=DECAY)
-    story = {"world": world, "steps": steps, "seed": seed}
+    story = {"world": world, "steps": steps, "seed": seed, "batch": size}
     resume(checkpoint, model, optimiser, story)
     table, codec = small.alphas_cumprod(), SpaceToDepth(small.FOLD)
     table = torch.logit(table.double())
@@ -109,7 +108,7 @@ def fit(world: str, steps: int, seed: int, checkpoint: Path, stop: int | None = 
     every.train()
     last = steps if stop is None else min(stop, steps)
     while model.step < last:
-        pictures, texts = batch(model.world, seed, model.step)
+        pictures, texts = batch(model.world, seed, model.step, size)
         x = codec.encode(pictures)
         chance = generator(seed, "training", model.step)
         step = (log_snrs(len(x), chance)[:, None] - table).abs().argmin(1)
@@ -147,9 +146,9 @@ def fit(world: str, steps: int, seed: int, checkpoint: Path, stop: int | None = 
     return model.averaged()
 
 
-def batch(world: scenes.World, seed: int, step: int) -> tuple[Tensor, list[str]]:
-    """Pictures (64, 3, 32, 32) and prompts, most of them shortened."""
-    drawn = [scenes.draw(world, seed, step * BATCH + n, small.SIDE) for n in range(BATCH)]
+def batch(world: scenes.World, seed: int, step: int, size: int = BATCH) -> tuple[Tensor, list[str]]:
+    """Pictures (size, 3, 32, 32) and prompts, most of them shortened."""
+    drawn = [scenes.draw(world, seed, step * size + n, small.SIDE) for n in range(size)]
     chance = np.random.default_rng([seed, step, 1])
     return torch.from_numpy(np.stack([s.image for s in drawn])), [shortened(s.prompt, chance) for s in drawn]
 
@@ -223,10 +222,10 @@ def ship(model: Training, place: Path, options: argparse.Namespace) -> None:
     law = Law(LAW.loc, LAW.scale, LAW.low, LAW.high)
     small.write(place, model.net, model.text, model.tokens, law)
     size = sum(f.stat().st_size for f in place.rglob("*.safetensors")) / 1e6
-    told = f"{model.step} steps of {BATCH} scenes, seed {options.seed}, loss {model.loss:.4f}"
+    told = f"{model.step} steps of {options.batch} scenes, seed {options.seed}, loss {model.loss:.4f}"
     figures = "Not measured; `python -m fanlight_models.recipes.scenes_gate FOLDER` does it.\n"
     if options.gate:
-        measured = scenes_gate.gate(place, options.world, options.gate)
+        measured = scenes_gate.gate(place, options.world, options.gate, options.gate_nodes)
         (place / "gate.json").write_text(json.dumps(measured, indent=2) + "\n")
         figures = scenes_gate.table(measured)
     (place / "card.md").write_text(CARD.format(world=options.world, told=told, size=size, figures=figures))
