@@ -6,7 +6,7 @@ import base64
 import functools
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,8 @@ class Prototypes:
         canvas = Image.new("RGB", (width, height), paper)
         draw = ImageDraw.Draw(canvas)
         rows = [j for j in read.text["main"] if j not in read.muted][:DRAWN] or read.text["main"][:DRAWN]
-        tall = height / max(len(rows), 1)
+        foot = round(0.06 * height)
+        tall = (height - foot) / max(len(rows), 1)
         gap = max(2, round(0.012 * width))
         side = round(min(tall - 2 * gap, 0.38 * width))
         for n, j in enumerate(rows):
@@ -142,6 +143,12 @@ class Prototypes:
                 face = lettering.font(face_size)
                 draw.text((left, y), lettering.fit(draw, words, face, room), colour, face)
                 y += 1.3 * face_size
+        face = lettering.font(max(7, round(foot * 0.5)))
+        words = f"all {artifact.meta['prototypes']:,} prototypes: {digits(read.total)} points"
+        draw.line((gap, height - foot, width - gap, height - foot), line, max(1, width // 400))
+        draw.text(
+            (width - gap, height - foot / 2), lettering.fit(draw, words, face, 0.7 * width), ink, face, anchor="rm"
+        )
         return canvas
 
     def table(self, artifact: Artifact, *, classes: list[str] | None = None) -> Table:  # noqa: ARG002 (names are stored)
@@ -223,17 +230,40 @@ class Prototypes:
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:
         read = Read(artifact)
         name = places.short(target) or read.named(read.first)
+        after = _after(artifact.meta["edits"])
         best = max(read.text["main"], key=read.points)
         of_best = read.points(best)
         if of_best <= 0:
-            return f"No prototype adds to {name}."
+            return f"{after}No prototype adds to {name}."
         share = of_best / max(float(np.maximum(read.weight * artifact.arrays["activation"], 0).sum()), 1e-12)
         parts = [k for k in range(artifact.meta["parts"]) if read.state(best, k) == "open"]
-        at = list(dict.fromkeys(_place(read, int(artifact.arrays["idx"][best, k])) for k in parts))
-        where = f"The {at[0]}" if len(at) == 1 else "The " + ", ".join(at[:-1]) + f" and the {at[-1]}"
+        at = [f"the {p}" for p in dict.fromkeys(_place(read, int(artifact.arrays["idx"][best, k])) for k in parts)]
         source = read.rows[best]["source"].get("name")
         looks = f"{'looks' if len(at) == 1 else 'look'} most like {source or 'a training picture'} ({read.rows[best]['class_name']})"
-        return f"{where} {looks}: {digits(of_best)} points, {percent(share)} of all that speaks for {name}."
+        said = f"{_listed(at)} {looks}: {digits(of_best)} points, {percent(share)} of all that speaks for {name}."
+        return f"{after}{said[0].upper()}{said[1:]}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _after(edits: Sequence[Mapping[str, Any]]) -> str:
+    """What was changed, as the beginning of a sentence; "" where nothing was."""
+    said: dict[str, list[str]] = {}
+    for edit in edits:
+        ((kind, value),) = edit.items()
+        words = f"part {value[1] + 1} of prototype {value[0]}" if kind in ("gate_part", "remove_part") else str(value)
+        said.setdefault(kind, []).append(words)
+    muted, spots = said.get("mute_prototype", []), len(said.get("exclude_region", []))
+    parts = [
+        f"prototype{'s' if len(muted) > 1 else ''} {_listed(muted)} muted" if muted else "",
+        f"{_listed(said['gate_part'])} left out" if "gate_part" in said else "",
+        f"{_listed(said['remove_part'])} taken out" if "remove_part" in said else "",
+        f"{spots} place{'s' if spots > 1 else ''} excluded" if spots else "",
+    ]
+    kept = [p for p in parts if p]
+    return f"With {_listed(kept)}: " if kept else ""
 
 
 SOURCE = {"projected": "a training picture", "none": "no source", "unavailable": "source not on this machine"}

@@ -120,7 +120,15 @@ def artifact(
     known = {} if kept is None else {r["prototype"]: r for r in text(kept)["rows"]}
     words = {
         "classes": [
-            {"index": c, "name": model.classes[c], "logit": float(now[c]), "was": float(was[c])} for c in classes
+            {
+                "index": c,
+                "name": model.classes[c],
+                "logit": float(now[c]),
+                "was": float(was[c]),
+                "share": float(_softmax(now)[c]),
+                "share_was": float(_softmax(was)[c]),
+            }
+            for c in classes
         ],
         "main": main,
         "rows": [known.get(j) or _row(model, j) for j in shown],
@@ -155,6 +163,12 @@ def artifact(
         "text": np.frombuffer(canonical(words), np.uint8).copy(),
     }
     return Artifact("prototypes", "prototypes", arrays, meta)
+
+
+def _softmax(z: Array) -> Array:
+    e = np.exp(z - z.max())
+    share: Array = e / e.sum()
+    return share
 
 
 def text(artifact: Artifact) -> dict[str, Any]:

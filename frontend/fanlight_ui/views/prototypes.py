@@ -16,7 +16,10 @@ from fanlight_ui.views.base import Scene
 def view(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
     address = f"{src(ref.url)}/render.png?size={2 * scene.size}"
     box = [float(v) for v in told.get("meta", ref.meta)["box"]]
-    shape = {"aspectRatio": f"{box[2] - box[0]:g} / {box[3] - box[1]:g}"}
-    return html.Div(
-        html.Img(src=address, alt=told.get("sentence", ""), className="rows-drawn", style=shape), className="view"
-    )
+    style = {
+        "aspectRatio": f"{box[2] - box[0]:g} / {box[3] - box[1]:g}",
+        "--light": f"url('{address}')",
+        "--dark": f"url('{address}&dark=true')",
+    }
+    drawn = html.Div(className="rows-drawn", role="img", style=style, **{"aria-label": told.get("sentence", "")})
+    return html.Div(drawn, className="view")
