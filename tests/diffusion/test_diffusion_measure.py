@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 import torch
 from diffusion_toys import five_pixels, said
 from torch import Tensor, nn
 
-from fanlight_models.diffusion import Conditioning, Law, Prompt, Sampling, finished, measure, plan, start
+from fanlight_models.diffusion import Conditioning, Law, Prompt, Readings, Sampling, finished, measure, plan, start
 from fanlight_models.diffusion.atoms import atoms, contradicted, decompose, matrix, surprisals, unsure
 from fanlight_models.diffusion.mixture import Mixture
 from fanlight_models.diffusion.plan import Quad
@@ -79,6 +80,29 @@ def test_numbers_do_not_depend_on_what_is_asked_beside_them() -> None:
             one, two, three = (r.contrast(ALL[less], ALL[more], estimator).map for r in (together, alone, other))
             assert torch.equal(one, two)
             torch.testing.assert_close(one, three, rtol=1e-4, atol=1e-5)
+
+
+def test_readings_go_to_arrays_and_back() -> None:
+    model = Network()
+    readings = finished(model, PICTURE, ALL[:3], Sampling(nodes=8, law=Law(0, 1, -3, 3)), chunk=8)
+    every, told = readings.arrays()
+    again = Readings.of(every, json.loads(json.dumps(told)))
+    assert torch.equal(again.contrast(ALL[0], ALL[1]).map, readings.contrast(ALL[0], ALL[1]).map)
+    finished(model, PICTURE, ALL, readings=again, chunk=8)
+    assert again.evaluations == 32 and again.sampling == readings.sampling and again.law == readings.law
+    with pytest.raises(ValueError, match="no energies of shape"):
+        Readings.of({k: v for k, v in every.items() if k != "energies.1"}, told)
+
+
+def test_half_precision_is_enough_to_keep() -> None:
+    model, runs = five_pixels(torch.float32), []
+    for kept in (torch.float32, torch.float16):
+        runs.append(start(model, Sampling(nodes=40)))
+        for _ in measure(model, X.float(), ALL, runs[-1], kept=kept):
+            pass
+    full, half = (r.contrast(ALL[0], ALL[3]).map for r in runs)
+    assert 0 < float((full - half).abs().max()) < 5e-3 * float(full.max())
+    assert torch.equal(*(r.contrast(ALL[0], ALL[3], "signed").map for r in runs))
 
 
 def test_memory_that_runs_out_halves_the_passes() -> None:
