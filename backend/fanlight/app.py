@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import socket
@@ -24,7 +23,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from starlette.routing import Match
 
-from fanlight import __version__
+from fanlight import __version__, logs
 from fanlight.api import (
     artifacts,
     catalog,
@@ -41,11 +40,12 @@ from fanlight.api import (
 )
 from fanlight.api.access import known_query
 from fanlight.api.gate import LOCAL, Door, Gate
+from fanlight.api.watch import Route, Watch
 from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
 from fanlight.engine.base import Engine
 from fanlight.errors import FanlightError, NotFound
-from fanlight.service import datasets, examples, listing
+from fanlight.service import datasets, examples, listing, retention
 from fanlight.service.context import Context
 from fanlight.service.dispatch import Dispatcher
 from fanlight.service.examinations import Examinations
@@ -134,6 +134,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         )
 
     policy = "default-src 'none'"
+    app.add_middleware(Route)
     if pages:
         from fanlight_ui.app import create_pages, csp
         from fanlight_ui.compression import Compression
@@ -149,6 +150,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         policy=lambda: policy,
     )
     app.add_middleware(Gate, door=door)
+    app.add_middleware(Watch)
     return app
 
 
@@ -160,10 +162,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await context.engine.start()
     await context.dispatcher.start()
     context.sweeper.start()
-    tasks = [asyncio.create_task(_open(context)), asyncio.create_task(listing.keep(context))]
+    tasks = [
+        asyncio.create_task(_open(context)),
+        asyncio.create_task(listing.keep(context)),
+        asyncio.create_task(retention.keep(context)),
+    ]
     try:
         yield
     finally:
+        log.info("draining", streams=context.bus.streams)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -173,6 +180,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await context.dispatcher.drain(DRAIN)
         await context.engine.close()
         context.db.close()
+        log.info("drained")
 
 
 async def _open(context: Context) -> None:
@@ -211,7 +219,7 @@ def access_token(settings: Settings) -> str:
 
 def serve(settings: Settings, *, browser: bool) -> int:
     """Runs the server until it is told to stop. Returns an exit code: 0, 1 where it cannot start, 4 where it refuses."""
-    _logging(settings.log_level)
+    logs.configure(settings.log_level, [settings.token])
     if not settings.loopback and not settings.token:
         _say(
             f"Refused: {settings.host} is reachable by others and no authentication is configured. "
@@ -245,6 +253,7 @@ def serve(settings: Settings, *, browser: bool) -> int:
         settings = settings.model_copy(update={"port": port})
         try:
             app = create(settings)
+            logs.configure(settings.log_level, [settings.token, access_token(settings)])
         except FanlightError as e:
             return _cannot(e.message)
         except (SQLAlchemyError, ImportError) as e:
@@ -307,21 +316,6 @@ def hosts(settings: Settings) -> frozenset[str]:
         return frozenset()
     public = urlsplit(settings.public_url).hostname if settings.public_url else None
     return frozenset({*LOCAL, settings.host, *extra, *([public] if public else [])})
-
-
-def _logging(level: str) -> None:
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=False) if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
-    )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
 
 def _say(text: str) -> None:

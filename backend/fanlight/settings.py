@@ -95,6 +95,12 @@ class Settings(BaseSettings):
         120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced."
     )
     share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
+    retention_days: int = Field(
+        0,
+        ge=0,
+        le=36500,
+        description="Days after which explanations without tag, title, note, live share or sweep are deleted; 0: never.",
+    )
     embed_parents: Annotated[str, AfterValidator(_origins)] = Field(
         "",
         description="Comma-separated origins whose pages may show share pages with ?embed=1 in a frame, for example https://wiki.example.org.",

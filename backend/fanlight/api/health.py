@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
-from sqlalchemy import func, select, text
+from sqlalchemy import Connection, func, select, text
 
+from fanlight import meters
 from fanlight.api.access import Services, Who
-from fanlight.errors import FanlightError
+from fanlight.errors import FanlightError, Unavailable
 from fanlight.service.context import Context
+from fanlight.store.database import now
+from fanlight.store.ledger import OPEN
 from fanlight.store.tables import job
 
 router = APIRouter()
@@ -49,17 +53,14 @@ async def readyz(request: Request) -> JSONResponse:
 
 @router.get("/metrics", response_class=Response)
 async def metrics(context: Services, _: Who) -> Response:
-    """Prometheus text."""
+    """Prometheus text. What needs the database is left out, and counted as an error, while that is away."""
     health = await context.engine.health()
-    waiting = await context.db.aread(
-        lambda c: list(
-            c.execute(select(job.c.kind, job.c.state, func.count().label("n")).group_by(job.c.kind, job.c.state))
-        )
-    )
     registry = CollectorRegistry()
-    jobs = Gauge("fanlight_jobs", "Jobs by kind and state", ["kind", "state"], registry=registry)
-    for row in waiting:
-        jobs.labels(row.kind, row.state).set(row.n)
+    with contextlib.suppress(Unavailable):
+        await context.db.aread(lambda c: _queue(c, registry))
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(context.settings.data_dir).free
+        Gauge("fanlight_disk_free_bytes", "Room where the data folder is", registry=registry).set(free)
     for name, doc, value in (
         ("fanlight_engine_ready", "1 where the compute worker is ready", health.ready),
         ("fanlight_engine_queued", "Work waiting in the compute worker", health.queued),
@@ -69,4 +70,18 @@ async def metrics(context: Services, _: Who) -> Response:
         ("fanlight_streams", "Open event streams", context.bus.streams),
     ):
         Gauge(name, doc, registry=registry).set(float(value))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(registry) + generate_latest(meters.REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+
+def _queue(conn: Connection, registry: CollectorRegistry) -> None:
+    """Jobs by kind and state; of the waiting ones their work, and how long the oldest waits."""
+    jobs = Gauge("fanlight_jobs", "Jobs by kind and state", ["kind", "state"], registry=registry)
+    cost = Gauge("fanlight_queue_cost_forwards", "Forward passes of unfinished jobs", ["kind"], registry=registry)
+    oldest = Gauge("fanlight_queue_oldest_seconds", "Age of the oldest unfinished job", ["kind"], registry=registry)
+    for row in conn.execute(select(job.c.kind, job.c.state, func.count().label("n")).group_by(job.c.kind, job.c.state)):
+        jobs.labels(row.kind, row.state).set(row.n)
+    unfinished = select(job.c.kind, func.sum(job.c.cost).label("cost"), func.min(job.c.created).label("first"))
+    t = now(conn)
+    for row in conn.execute(unfinished.where(job.c.state.in_(OPEN)).group_by(job.c.kind)):
+        cost.labels(row.kind).set(float(row.cost))
+        oldest.labels(row.kind).set(max(0.0, (t - row.first) / 1e6))

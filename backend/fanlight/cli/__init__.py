@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fanlight.cli import bench, datasets, doctor, explain, models, pages, serve, share, sweep
+from fanlight.cli import bench, datasets, doctor, explain, maintain, models, pages, serve, share, sweep
 from fanlight.cli.output import EXIT_CODES, Commands
 
 app = typer.Typer(
@@ -19,6 +19,9 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("pages")(pages.pages)
 app.command("doctor")(doctor.doctor)
+app.command("backup")(maintain.backup)
+app.command("restore")(maintain.restore)
+app.command("gc")(maintain.gc)
 app.add_typer(models.app, name="models")
 app.add_typer(datasets.app, name="datasets")
 app.command("explain")(explain.explain)

@@ -27,6 +27,10 @@ def doctor(
             min=1, max=600, help="Seconds in which to run the methods that fit; what takes longer is projected."
         ),
     ] = 120,
+    service: Annotated[
+        bool,
+        typer.Option("--service", help="Examine the running server of these settings: database, queue, store, clock."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Examine this installation, or a model.
@@ -34,8 +38,12 @@ def doctor(
     Of a model: whether it loads, runs and repeats itself, which explainers work with it, what each costs, and why
     others do not. Each that fits is run once, at its defaults.
     """
-    if model is None:
-        report: Report = part("fanlight.doctor.installation", "all").examine(configured())
+    if service and model is not None:
+        raise typer.BadParameter("name a model or --service, not both", param_hint="--service")
+    if service:
+        report: Report = part("fanlight.doctor.service", "all").examine(configured())
+    elif model is None:
+        report = part("fanlight.doctor.installation", "all").examine(configured())
     else:
         report = part("fanlight.doctor.model", "all").examine(model, seconds)
     if as_json:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
+from fanlight import meters
 from fanlight.engine.base import Handle, Work
 from fanlight.errors import ComputeFailed, FanlightError, Unavailable
 from fanlight.service.outcome import finished, predicted, unmeasured, verified
@@ -185,6 +186,8 @@ class Dispatcher:
     async def _attend(self, row: Row[Any]) -> None:
         """Sees one attempt through; whatever happens, the job is settled or back in the queue afterwards."""
         name = row.id
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(job=name, attempt=row.attempt)
         try:
             await self._follow(row)
         except asyncio.CancelledError:
@@ -210,7 +213,7 @@ class Dispatcher:
         name, attempt = row.id, row.attempt
         left = None if row.deadline is None else max(0.0, (row.deadline - row.claimed) / 1e6)
         work = Work.of({**row.work, "job": name, "attempt": attempt, "priority": row.priority, "deadline": left})
-        noted = time.monotonic()
+        begun = noted = time.monotonic()
         handle = self._handles[name] = await self.context.engine.submit(work)
         async for event in handle.events():
             if event.kind == "started":
@@ -228,7 +231,7 @@ class Dispatcher:
             elif event.kind == "predicted" and work.target is None and work.kind == "explain":
                 await self._write(lambda c, d=event.data: predicted(self.context, c, row, d))
             elif event.last:
-                await self._end(row, event.kind, event.data)
+                await self._end(row, event.kind, event.data, begun)
 
     async def _note_begun(self) -> None:
         """Who is to blame if the server dies; the result does not wait for it."""
@@ -278,7 +281,7 @@ class Dispatcher:
                     raise
                 await asyncio.sleep(wait)
 
-    async def _end(self, row: Row[Any], kind: str, data: Mapping[str, Any]) -> None:
+    async def _end(self, row: Row[Any], kind: str, data: Mapping[str, Any], begun: float) -> None:
         name, attempt = row.id, row.attempt
 
         def act(conn: Connection) -> None:
@@ -302,9 +305,17 @@ class Dispatcher:
         if kind == "done" and row.recomputes is not None and row.kind == "explain":
             data = {**data, "verified": await asyncio.to_thread(verified, self.context, row, data)}
         await self._write(act)
+        self._count(row, kind, data, time.monotonic() - begun)
         for over in self._waiters.get(row.explanation, ()):
             over.set()
         self.context.bus.tick()
+
+    def _count(self, row: Row[Any], kind: str, data: Mapping[str, Any], seconds: float) -> None:
+        if kind == "failed":
+            meters.failures.labels(str(data["code"])).inc()
+        meters.ended.labels(row.kind, kind).inc()
+        meters.job_seconds.labels(row.kind).observe(seconds)
+        log.info("job ended", kind=row.kind, how=kind, code=data.get("code"), seconds=round(seconds, 3))
 
     def _closed(self, conn: Connection, row: Row[Any], state: str, error: Mapping[str, Any] | None) -> None:
         """The record of a job that ended without a result."""

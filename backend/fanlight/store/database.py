@@ -8,6 +8,7 @@ written before it ("look, then insert" is safe), and events get their numbers in
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import queue
 import threading
 import time
@@ -21,6 +22,7 @@ from sqlalchemy import Connection, create_engine, event, func, select, text
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from fanlight import meters
 from fanlight.errors import Unavailable
 
 T = TypeVar("T")
@@ -102,10 +104,12 @@ class Database:
 
     def _enqueue(self, fn: Callable[[Connection], T]) -> Future[T]:
         future: Future[T] = Future()
+        here = contextvars.copy_context()  # log lines of the writer name the request or the job that asked
+        work: Callable[[Connection], T] = lambda conn: here.run(fn, conn)  # noqa: E731
         with self._door:
             if self._closed:
                 raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
-            self._writes.put((fn, future))
+            self._writes.put((work, future))
         return future
 
     def _write_loop(self) -> None:
@@ -168,11 +172,13 @@ class _plain_errors:
             said = str(error.orig)
             log.error("database failed", problem=said)
             if "full" in said or "No space" in said or "disk I/O" in said:
+                meters.database_errors.labels("disk_full").inc()
                 raise Unavailable(
                     "The disk that holds the database is full; nothing was changed.",
                     code="disk_full",
                     hint="Free some space and try again.",
                 ) from error
+            meters.database_errors.labels("database_unavailable").inc()
             raise Unavailable(
                 "The database does not answer; nothing was changed.",
                 code="database_unavailable",

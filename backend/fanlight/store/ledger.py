@@ -12,6 +12,7 @@ import string
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import structlog
 from sqlalchemy import (
     Connection,
     Row,
@@ -28,10 +29,12 @@ from sqlalchemy import (
     update,
 )
 
+from fanlight import meters
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
 from fanlight.store.database import now
 from fanlight.store.tables import event, explanation, job, watcher
 
+log = structlog.get_logger()
 SECOND = 1_000_000
 LEASE = 30 * SECOND
 MAX_CRASHES = 3
@@ -100,6 +103,7 @@ def enqueue(
     }
     conn.execute(insert(job), {**fresh, **values})
     conn.execute(insert(watcher), {"job": name, "principal": row["principal"]})
+    log.info("job queued", job=name, kind=row["kind"], explanation=row["explanation"])
     return name
 
 
@@ -213,6 +217,7 @@ def reclaim(conn: Connection, *, held: Collection[str] = (), dead: bool = False)
     if not dead:
         lost = and_(lost, job.c.lease_until < now(conn))
     names = list(conn.execute(select(job.c.id).where(lost)).scalars())
+    meters.lost_leases.inc(len(names))
     conn.execute(
         update(job)
         .where(job.c.id.in_(names))
