@@ -15,7 +15,8 @@ from fanlight.adapters.bundle import BadBundle, Manifest
 from fanlight.adapters.image_classifier import Preprocessing, TorchImageClassifier
 from fanlight.artifact import canonical
 from fanlight.errors import FanlightError
-from fanlight_models.prototypes import bundle, matching
+from fanlight_models.prototypes import matching
+from fanlight_models.prototypes.bundle import BadPrototypes, Bundle, read
 from fanlight_models.prototypes.head import Found, activation
 from fanlight_models.prototypes.protovit import ProtoViT
 
@@ -48,7 +49,7 @@ class Looked(NamedTuple):
 class TorchPrototypeClassifier(TorchImageClassifier):
     """Task `prototype-classifier`. Args: as `TorchImageClassifier`, whose `net` is an `Answers`; bundle: what the folder held."""
 
-    bundle: bundle.Bundle | None = None
+    bundle: Bundle | None = None
 
     def __post_init__(self) -> None:
         self.task = "prototype-classifier"
@@ -61,7 +62,7 @@ class TorchPrototypeClassifier(TorchImageClassifier):
         return net.prototypes
 
     @property
-    def source(self) -> bundle.Bundle:
+    def source(self) -> Bundle:
         assert self.bundle is not None
         return self.bundle
 
@@ -140,8 +141,8 @@ class TorchPrototypeClassifier(TorchImageClassifier):
 def load(manifest: Manifest, device: torch.device | str = "cpu") -> TorchPrototypeClassifier:
     """Errors: BadBundle, a sentence."""
     try:
-        held = bundle.read(manifest.folder)
-    except bundle.BadPrototypes as e:
+        held = read(manifest.folder)
+    except BadPrototypes as e:
         raise BadBundle(str(e)) from e
     p: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in manifest.preprocessing.items()}
     classes, shape = held.model.head.last_layer.out_features, held.model.features.shape

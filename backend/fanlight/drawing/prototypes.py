@@ -38,7 +38,8 @@ class Read:
         self.rows = {r["prototype"]: r for r in self.text["rows"]}
         self.place = {int(j): n for n, j in enumerate(artifact.arrays["row"])}
         target = self.meta["target"]
-        self.first, self.minus = target["minus"] if "minus" in target else (target["class"], None)
+        self.first: int = target["minus"][0] if "minus" in target else target["class"]
+        self.minus: int | None = target["minus"][1] if "minus" in target else None
         self.weight = self._of(self.first) - (0 if self.minus is None else self._of(self.minus))
         self.changed: dict[tuple[int, int], str] = {}
         self.muted: set[int] = set()
@@ -62,7 +63,8 @@ class Read:
         slot = self.arrays[f"{prefix}slot"][j].astype(np.float64)
         if not prefix and j in self.muted:
             return np.zeros(len(slot))
-        return slot * self.arrays[f"{prefix}val"][j] * len(slot) / max(slot.sum(), 1e-10)
+        share: Array = slot * self.arrays[f"{prefix}val"][j] * len(slot) / max(slot.sum(), 1e-10)
+        return share
 
     def cell(self, token: int) -> list[float]:
         """x0, y0, x1, y1 of a token as shares of what the model saw."""

@@ -261,7 +261,7 @@ def _nearest(model: TorchPrototypeClassifier, j: int) -> list[dict[str, Any]]:
     held = model.source
     if held.nearest is None or held.sources is None:
         return []
-    told = []
+    told: list[dict[str, Any]] = []
     for n, image in enumerate(held.nearest.image[j].tolist()):
         if image < 0 or image == held.sources[j].image or len(told) == NEAREST:
             continue

@@ -55,7 +55,7 @@ def measured(
     sys.stderr.write("sensitivity inside the boxes, attack outside of them\n")
     which = torch.linspace(0, len(x) - 1, min(ATTACKED, len(x))).long()
     with torch.inference_mode():
-        active = torch.cat([model(some).activation for some in x[which].split(BATCH)])
+        active = torch.cat([model(some).activation for some in torch.split(x[which], BATCH)])
     mine = model.head.own == species[which][:, None]
     j = active.masked_fill(~mine, float("-inf")).argmax(1)  # the prototype of its class that it is explained by first
     shares = torch.cat([quality.inside(model, a, b) for a, b in _pairs(x[which], j)])
