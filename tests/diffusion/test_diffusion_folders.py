@@ -207,38 +207,6 @@ def test_folders_that_are_refused(folder: Path, tmp_path: Path) -> None:
         stable.read(changed(folder, tmp_path / "flow", "scheduler/scheduler_config.json", prediction_type="flow"))
 
 
-def test_a_published_layout_with_an_autoencoder(folder: Path, tmp_path: Path) -> None:
-    """Epsilon prediction and an AutoencoderKL, as Stable Diffusion 1 has them."""
-    import diffusers
-
-    scheduler = {
-        "prediction_type": "epsilon",
-        "beta_schedule": "scaled_linear",
-        "beta_start": 0.00085,
-        "beta_end": 0.012,
-    }
-    place = changed(folder, tmp_path / "kl", "scheduler/scheduler_config.json", **scheduler)
-    (place / "fanlight.json").unlink()
-    torch.manual_seed(1)
-    vae = diffusers.AutoencoderKL(
-        block_out_channels=(8, 8), latent_channels=12, norm_num_groups=4,
-        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
-    )  # fmt: skip
-    vae.save_pretrained(place / "vae")
-    model = stable.read(place)
-    assert model.head == "epsilon" and model.law == Law() and model.codec.factor == 2
-    assert model.logsnr == pytest.approx((-5.364, 7.069), abs=1e-3)
-    picture = torch.rand(1, 3, 32, 32) * 2 - 1
-    latents = model.codec.encode(picture)
-    assert latents.shape == (1, 12, 16, 16) and torch.equal(
-        latents, model.codec.encode(picture)
-    )  # the mode, not a draw
-    assert model.codec.decode(latents).shape == (1, 3, 32, 32)
-    readings = finished(model, latents[0], [Conditioning(TEXT), Conditioning("")], Sampling(nodes=4), chunk=8)
-    assert torch.isfinite(readings.contrast(Conditioning(""), Conditioning(TEXT)).map).all()
-    assert readings.alphas.min() > -5.364 and readings.alphas.max() < 7.0001
-
-
 def test_layers_that_are_too_coarse_are_left_out() -> None:
     fine, coarse = torch.rand(1, 16, 3), torch.rand(1, 1, 3)
     torch.testing.assert_close(attention.maps([fine, coarse], (8, 8)), attention.maps([fine], (8, 8)))

@@ -1,4 +1,4 @@
-"""Text-to-image models of the Stable Diffusion 1 and 2 kind, from a folder that diffusers wrote: UNet, text encoder, tokenizer, scheduler, codec.
+"""Text-to-image models of the Stable Diffusion 1 and 2 kind, and SDXL (`sdxl`), from a folder that diffusers wrote.
 
 Only safetensors are read, nothing is fetched. Needs diffusers and transformers (`pip install 'fanlight[diffusion]'`); importing this does not.
 """
@@ -20,7 +20,7 @@ from fanlight_models.diffusion.codec import Autoencoder, Codec, SpaceToDepth
 from fanlight_models.diffusion.protocol import Encoded
 from fanlight_models.diffusion.words import BadPrompt, Conditioning
 
-PIPELINES = ("StableDiffusionPipeline",)
+PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 HEADS = ("epsilon", "v_prediction", "sample")
 _DISTILLED = re.compile(r"turbo|lightning|lcm|hyper-?sd|schnell", re.IGNORECASE)
 
@@ -62,16 +62,21 @@ class Stable:
 
     def _tokens(self, text: str, cut: bool = True) -> tuple[list[int], list[tuple[int, int]]]:
         """Ids and the characters each stands for; (0, 0) for begin, end and padding."""
-        how = {"padding": "max_length", "max_length": self.length, "truncation": True} if cut else {"verbose": False}
-        said = self.tokenizer(text, return_offsets_mapping=True, **how)
-        return list(said["input_ids"]), [(int(a), int(b)) for a, b in said["offset_mapping"]]
+        return tokenized(self.tokenizer, text, self.length if cut else None)
 
     def encode(self, prompts: Sequence[Conditioning]) -> Encoded:
         """{"text": (n, T, d)}. Errors: BadPrompt for a word that the tokenizer does not know (word tokenizers only)."""
-        unknown, end = self.tokenizer.unk_token_id, self.tokenizer.eos_token_id
+        ids = self._ids(self.tokenizer, prompts)
+        with torch.inference_mode():
+            out = self.text_encoder(ids)[0]
+        return {"text": out.clone()}
+
+    def _ids(self, tokenizer: Any, prompts: Sequence[Conditioning]) -> Tensor:
+        """(n, T) int64, with padding for what shall be padding."""
+        unknown, end = tokenizer.unk_token_id, tokenizer.eos_token_id
         every = []
         for prompt in prompts:
-            ids, at = self._tokens(prompt.text)
+            ids, at = tokenized(tokenizer, prompt.text, self.length)
             if unknown is not None and unknown != end and unknown in ids:
                 start, stop = at[ids.index(unknown)]
                 raise BadPrompt(
@@ -79,13 +84,14 @@ class Stable:
                 )
             for start, stop in prompt.padded:
                 ids = [
-                    self.tokenizer.pad_token_id if a < stop and b > start else n
-                    for n, (a, b) in zip(ids, at, strict=True)
+                    tokenizer.pad_token_id if a < stop and b > start else n for n, (a, b) in zip(ids, at, strict=True)
                 ]
             every.append(ids)
-        with torch.inference_mode():
-            out = self.text_encoder(torch.tensor(every, device=self.device))[0]
-        return {"text": out.clone()}
+        return torch.tensor(every, device=self.device)
+
+    def _added(self, encoded: Encoded) -> dict[str, Any]:  # noqa: ARG002 # nothing more than text goes into this network
+        """Further arguments of the network."""
+        return {}
 
     def _words(self) -> list[str]:
         special = set(self.tokenizer.all_special_tokens)
@@ -107,13 +113,20 @@ class Stable:
         """The network is told the time step whose log-SNR is nearest [REPO]; what it says is turned into noise at alpha itself."""
         steps = (alpha.double().cpu()[:, None] - self.steps).abs().argmin(1).to(self.device)
         text = encoded["text"]
-        out = self.unet(z.to(text.dtype), steps, encoder_hidden_states=text).sample.float()
+        out = self.unet(z.to(text.dtype), steps, encoder_hidden_states=text, **self._added(encoded)).sample.float()
         return heads.noise_of(self.head, out, z.float(), alpha)
 
     def noise_and_attention(self, z: Tensor, alpha: Tensor, encoded: Encoded) -> tuple[Tensor, Tensor]:
         with attention.looking(self.unet) as kept:
             noise = self.noise(z, alpha, encoded)
         return noise, attention.maps(kept, self.shape[1:])
+
+
+def tokenized(tokenizer: Any, text: str, length: int | None) -> tuple[list[int], list[tuple[int, int]]]:
+    """Ids and the characters each stands for, cut and padded to a length; None: as many as there are."""
+    how = {"verbose": False} if length is None else {"padding": "max_length", "max_length": length, "truncation": True}
+    said = tokenizer(text, return_offsets_mapping=True, **how)
+    return list(said["input_ids"]), [(int(a), int(b)) for a, b in said["offset_mapping"]]
 
 
 def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Stable:
@@ -125,7 +138,8 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
     kind = index.get("_class_name", "nothing")
     if kind not in PIPELINES:
         raise BadFolder(f"“{folder.name}” holds a {kind}. Supported: {', '.join(PIPELINES)}.")
-    for part in ("unet", "text_encoder"):
+    large = kind == "StableDiffusionXLPipeline"
+    for part in ("unet", "text_encoder", *(("text_encoder_2",) if large else ())):
         if not list((folder / part).glob("*.safetensors")):
             raise BadFolder(
                 f"The {part} of “{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
@@ -156,16 +170,18 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
         codec = Autoencoder(vae.to(device).eval().requires_grad_(False))
     law = Law(**own["law"]) if "law" in own else None
     trained = (float(own["trained"][0]), float(own["trained"][1])) if "trained" in own else None
-    return Stable(
-        unet,
-        tokenizer,
-        text,
-        chain.alphas_cumprod,
-        str(scheduler.get("prediction_type", "epsilon")),
-        codec,
-        law,
-        trained,
-    )
+    head = str(scheduler.get("prediction_type", "epsilon"))
+    if large:
+        from fanlight_models.diffusion.sdxl import StableXL
+
+        other = transformers.CLIPTextModelWithProjection.from_pretrained(
+            folder / "text_encoder_2", dtype=dtype, **local
+        )
+        words = transformers.AutoTokenizer.from_pretrained(folder / "tokenizer_2", local_files_only=True)
+        zeros = bool(index.get("force_zeros_for_empty_prompt", True))
+        second = (words, other.to(device), zeros)
+        return StableXL(unet, tokenizer, text, chain.alphas_cumprod, head, codec, law, trained, second=second)
+    return Stable(unet, tokenizer, text, chain.alphas_cumprod, head, codec, law, trained)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument(
         "--stop", type=int, default=None, help="end before this step, to go on another time; nothing is written"
     )
-    parser.add_argument("--gate", type=int, default=48, help="held-out scenes that are measured; 0: none")
+    parser.add_argument("--gate", type=int, default=96, help="held-out scenes that are measured; 0: none")
     parser.add_argument("--gate-nodes", type=int, default=96, help="log-SNRs of each")
     options = parser.parse_args(given)
     torch.set_num_threads(options.threads)

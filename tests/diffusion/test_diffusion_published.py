@@ -1,0 +1,194 @@
+"""Pipelines as diffusers publishes them, tiny and random, written by diffusers itself: Stable Diffusion 1 and 2, SDXL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fanlight_models.diffusion import BadPrompt, Conditioning, Law, Prompt, Sampling, finished, generate, plan, stable
+from fanlight_models.diffusion.words import without
+
+diffusers = pytest.importorskip("diffusers", reason="diffusers is not installed (pip install 'fanlight[diffusion]')")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed (pip install 'fanlight[diffusion]')")  # fmt: skip
+
+WORDS = ("a", "red", "teddy", "bear", "dog", "and")
+
+
+def clip_tokenizer(place: Path, words: Sequence[str] = WORDS) -> Any:
+    """A tokenizer of CLIP's kind: letters, letters at the end of a word, and merges that build these words of them."""
+    letters = sorted({c for w in words for c in w} | set("ostv,"))
+    vocabulary, merges = letters + [f"{c}</w>" for c in letters], []
+    for word in words:
+        left = word[0]
+        for n, letter in enumerate(word[1:], 1):
+            right = letter + ("</w>" if n == len(word) - 1 else "")
+            if left + right not in vocabulary:
+                merges.append(f"{left} {right}")
+                vocabulary.append(left + right)
+            left += right
+    vocabulary += ["<|startoftext|>", "<|endoftext|>"]
+    place.mkdir(parents=True)
+    (place / "vocab.json").write_text(json.dumps({t: n for n, t in enumerate(vocabulary)}))
+    (place / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
+    return transformers.CLIPTokenizer.from_pretrained(place, model_max_length=77)
+
+
+def parts(place: Path, large: bool) -> dict[str, Any]:
+    torch.manual_seed(0)
+    tokens = clip_tokenizer(place / "words")
+
+    def text(width: int, kind: Any) -> Any:
+        end = tokens.eos_token_id
+        config = transformers.CLIPTextConfig(
+            vocab_size=len(tokens), hidden_size=width, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+            projection_dim=width, eos_token_id=end, bos_token_id=end - 1, pad_token_id=end,
+        )  # fmt: skip
+        return kind(config)
+
+    more = {
+        "addition_embed_type": "text_time",
+        "addition_time_embed_dim": 4,
+        "projection_class_embeddings_input_dim": 6 * 4 + 24,
+    }
+    unet = diffusers.UNet2DConditionModel(
+        sample_size=8, in_channels=4, out_channels=4, layers_per_block=1, block_out_channels=(8, 16), norm_num_groups=4,
+        cross_attention_dim=40 if large else 16, attention_head_dim=(2, 4), down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"), **(more if large else {}),
+    )  # fmt: skip
+    vae = diffusers.AutoencoderKL(
+        block_out_channels=(8, 8), latent_channels=4, norm_num_groups=4, down_block_types=("DownEncoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+    )  # fmt: skip
+    every = {"vae": vae, "unet": unet, "tokenizer": tokens, "text_encoder": text(16, transformers.CLIPTextModel)}
+    if large:
+        every |= {"tokenizer_2": tokens, "text_encoder_2": text(24, transformers.CLIPTextModelWithProjection)}
+    return every
+
+
+def scheduler(head: str) -> Any:
+    return diffusers.DDIMScheduler(
+        beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False, set_alpha_to_one=False,
+        steps_offset=1, prediction_type=head,
+    )  # fmt: skip
+
+
+def saved(place: Path, large: bool = False, head: str = "epsilon") -> Path:
+    every = parts(place, large)
+    if large:
+        pipeline = diffusers.StableDiffusionXLPipeline(scheduler=scheduler(head), **every)
+    else:
+        pipeline = diffusers.StableDiffusionPipeline(
+            scheduler=scheduler(head), safety_checker=None, feature_extractor=None, requires_safety_checker=False, **every
+        )  # fmt: skip
+    pipeline.save_pretrained(place / "model", safe_serialization=True)
+    return place / "model"
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> stable.Stable:
+    return stable.read(saved(tmp_path_factory.mktemp("sd1")))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> stable.Stable:
+    return stable.read(saved(tmp_path_factory.mktemp("sdxl"), large=True))
+
+
+TEXT = "a red teddy bear and a dog"
+
+
+def test_a_saved_pipeline_is_read(first: stable.Stable) -> None:
+    assert first.shape == (4, 8, 8) and first.head == "epsilon" and first.law == Law() and first.codec.factor == 2
+    assert first.logsnr == pytest.approx((-5.364, 7.069), abs=1e-3)  # the range of Stable Diffusion's schedule
+    picture = torch.rand(1, 3, 16, 16) * 2 - 1
+    latents = first.codec.encode(picture)
+    assert latents.shape == (1, 4, 8, 8) and torch.equal(latents, first.codec.encode(picture))  # the mode, not a draw
+    assert first.codec.decode(latents).shape == (1, 3, 16, 16)
+
+
+def test_the_velocity_of_a_second_generation_is_converted(tmp_path: Path, first: stable.Stable) -> None:
+    second = stable.read(saved(tmp_path, head="v_prediction"))
+    z, alpha = torch.randn(2, 4, 8, 8), torch.tensor([-1.0, 2.0], dtype=torch.float64)
+    with torch.inference_mode():
+        velocity = first.noise(z, alpha, first.encode([Conditioning(TEXT)] * 2))  # the same weights, read as noise
+        noise = second.noise(z, alpha, second.encode([Conditioning(TEXT)] * 2))
+    g = torch.sigmoid(alpha).float()[:, None, None, None]
+    torch.testing.assert_close(noise, g.sqrt() * velocity + (1 - g).sqrt() * z, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("which", ["first", "large"])
+def test_a_pair_is_measured_from_end_to_end(which: str, request: pytest.FixtureRequest) -> None:
+    model = request.getfixturevalue(which)
+    prompt = Prompt(TEXT)
+    asked = plan(prompt, [prompt.find("teddy bear"), prompt.find("dog")], context=True, neutral="and")
+    asked.check(model)
+    x = generate.finished(model, [Conditioning(TEXT)], generate.Drawing(0, 3, 2))[0]
+    readings = finished(model, x, asked.conditionings, Sampling(nodes=8), attend=Conditioning(TEXT), chunk=5)
+    assert readings.evaluations == 5 * 8
+    for base, full in (*asked.singles, asked.floor):
+        found = readings.contrast(base, full)
+        assert torch.isfinite(found.map).all() and found.total > 0 and found.map.shape == (8, 8)
+    looks = readings.attention_map(Conditioning(TEXT), model.tokens(Conditioning(TEXT), prompt.find("dog").span))
+    assert looks.shape == (8, 8) and 0 < float(looks.min()) <= float(looks.max()) < 1
+    assert readings.alphas.min() > -5.364 and readings.alphas.max() < 7.0001
+
+
+def test_words_are_found_among_pieces_of_words(first: stable.Stable) -> None:
+    prompt = Conditioning("a redo and teddy bears, a red dog")
+    text, where = prompt.text, Prompt(prompt.text)
+    assert len(first.tokens(prompt, where.find("redo").span)) == 3  # re, d, o
+    assert len(first.tokens(prompt, where.find("red").span)) == 1
+    both = first.tokens(prompt, where.find("teddy bears").span)
+    assert both == list(range(both[0], both[-1] + 1)) and text[where.find("red").start :] == "red dog"
+    gone = without(where, [where.find("redo")], "pad")
+    ids, kept = first._ids(first.tokenizer, [prompt, gone]).tolist()
+    at = first.tokens(prompt, where.find("redo").span)
+    assert [n for n in range(77) if ids[n] != kept[n]] == at
+    assert all(kept[n] == first.tokenizer.pad_token_id for n in at)
+
+
+def test_what_a_long_prompt_loses(first: stable.Stable) -> None:
+    text = "a dog and " * 30 + "a red bear"
+    gone = first.lost(text)
+    assert len(text.removesuffix(gone).split()) == 75 and gone.endswith("a red bear") and first.lost(TEXT) == ""
+    prompt = Prompt(text)
+    with pytest.raises(BadPrompt, match="“bear” is there"):
+        plan(prompt, [prompt.find("bear")], context=True).check(first)
+    plan(prompt, [prompt.find("dog", 3)], context=True).check(first)
+    with pytest.raises(BadPrompt, match="30 times in the prompt; say which"):
+        prompt.find("dog")
+
+
+def test_a_removed_word_leaves_the_vector_of_the_whole_prompt_too(large: stable.Stable) -> None:
+    prompt = Prompt(TEXT)
+    whole, gone, nothing = (
+        large.encode([c]) for c in (Conditioning(TEXT), without(prompt, [prompt.find("dog")]), Conditioning(""))
+    )
+    assert whole["text"].shape == (1, 77, 40) and whole["pooled"].shape == (1, 24)
+    assert not torch.allclose(whole["pooled"], gone["pooled"], atol=1e-4)
+    assert nothing["text"].abs().max() == nothing["pooled"].abs().max() == 0  # as the pipeline says of the empty prompt
+
+
+def test_the_same_noise_as_the_pipeline_itself_predicts(large: stable.Stable, tmp_path: Path) -> None:
+    """The text of SDXL by diffusers' own encoding, and its network with the arguments that the pipeline gives it."""
+    place = saved(tmp_path, large=True)
+    pipeline = diffusers.StableDiffusionXLPipeline.from_pretrained(place, low_cpu_mem_usage=False)
+    embeds, _, pooled, _ = pipeline.encode_prompt(
+        TEXT, device="cpu", num_images_per_prompt=1, do_classifier_free_guidance=False
+    )
+    encoded = large.encode([Conditioning(TEXT)])
+    torch.testing.assert_close(encoded["text"], embeds)
+    torch.testing.assert_close(encoded["pooled"], pooled)
+    sizes = pipeline._get_add_time_ids((16, 16), (0, 0), (16, 16), dtype=torch.float32, text_encoder_projection_dim=24)
+    z, alpha = torch.randn(1, 4, 8, 8), torch.tensor([0.5], dtype=torch.float64)
+    step = (large.steps - 0.5).abs().argmin()
+    with torch.inference_mode():
+        wanted = pipeline.unet(
+            z, step, encoder_hidden_states=embeds, added_cond_kwargs={"text_embeds": pooled, "time_ids": sizes}
+        ).sample
+        torch.testing.assert_close(large.noise(z, alpha, encoded), wanted, atol=1e-6, rtol=1e-5)
