@@ -79,7 +79,9 @@ def atoms(
 class Decomposition:
     """Of two words. a, b, ab: the informations the maps are made of; maps: atoms per latent pixel. signed: the same three by the signed
     estimator, whose totals are the honest ones. localised: sum over pixels of the maps, the headline: two words that share no pixel are not
-    redundant. image: atoms of the signed totals, which call two independent words redundant that say equally much."""
+    redundant. image: atoms of the signed totals, which call two independent words redundant that say equally much.
+    interaction: i12 - i1 - i2 = S - R by the signed estimator, whatever the rule, with its own error: below 0 where the words repeat each other,
+    above 0 where they are more than their sum."""
 
     a: Estimate
     b: Estimate
@@ -88,6 +90,7 @@ class Decomposition:
     signed: tuple[Estimate, Estimate, Estimate]
     localised: Atoms
     image: Atoms
+    interaction: Estimate
 
 
 def decompose(
@@ -104,8 +107,11 @@ def decompose(
     sa, sb, sab = (readings.contrast(quad.base, c, "signed", band) for c in (quad.a, quad.b, quad.ab))
     maps = atoms(a.map, b.map, ab.map, rule, surprisal)
     sums = Atoms(*(m.sum() for m in (maps.redundant, maps.unique_a, maps.unique_b, maps.synergy)))
+    between = readings.combination({quad.a: 1.0, quad.b: 1.0, quad.base: -1.0, quad.ab: -1.0}, band)
     total_a, total_b, total_ab = (torch.tensor(e.total, dtype=torch.float64) for e in (sa, sb, sab))
-    return Decomposition(a, b, ab, maps, (sa, sb, sab), sums, atoms(total_a, total_b, total_ab, rule, surprisal))
+    return Decomposition(
+        a, b, ab, maps, (sa, sb, sab), sums, atoms(total_a, total_b, total_ab, rule, surprisal), between
+    )
 
 
 def matrix(

@@ -134,12 +134,22 @@ class Readings:
         Errors: ValueError where fewer than two pairs of nodes are done, or for an unknown estimator."""
         if estimator not in ESTIMATORS:
             raise ValueError(f"“{estimator}” is no estimator. Estimators: {', '.join(ESTIMATORS)}.")
-        nodes = self._nodes(base.key, full.key)
         if estimator == "signed":
-            terms = self.energies[base.key][nodes] - self.energies[full.key][nodes]
-        else:
-            one, other = (self.predictions[c.key][nodes].to(self.energies[c.key].dtype) for c in (base, full))
-            terms = ((one - other) ** 2).sum(2).mean(1)
+            return self.combination({base: 1.0, full: -1.0} if base != full else {base: 0.0}, band)
+        nodes = self._nodes(base, full)
+        one, other = (self.predictions[c.key][nodes].to(self.energies[c.key].dtype) for c in (base, full))
+        return self._estimate(nodes, ((one - other) ** 2).sum(2).mean(1), band)
+
+    def combination(self, weights: Mapping[Conditioning, float], band: tuple[float, float] | None = None) -> Estimate:
+        """A sum of energies, each 1/2 int d(alpha) E[(eps - eps^)^2], with these weights; its error knows that the noise is common. Signed
+        information is one less another. Errors: ValueError as of `contrast`."""
+        nodes = self._nodes(*weights)
+        terms = sum(weight * self.energies[c.key][nodes] for c, weight in weights.items())
+        assert isinstance(terms, Tensor)
+        return self._estimate(nodes, terms, band)
+
+    def _estimate(self, nodes: Tensor, terms: Tensor, band: tuple[float, float] | None) -> Estimate:
+        """From squared errors (n, h, w) at these nodes."""
         alphas = self.alphas[nodes]
         inside = torch.ones_like(alphas) if band is None else ((alphas >= band[0]) & (alphas <= band[1])).double()
         integrand = terms * (inside / 2)[:, None, None].to(terms)
@@ -151,11 +161,11 @@ class Readings:
             mean, error, float(total), float(total_error), alphas, integrand.sum((1, 2)), len(nodes), weighted
         )
 
-    def _nodes(self, *keys: str) -> Tensor:
+    def _nodes(self, *conditionings: Conditioning) -> Tensor:
         """The nodes, as whole pairs, that are done for all of these."""
         done = torch.ones(self.sampling.nodes, dtype=torch.bool)
-        for key in keys:
-            done &= self.done.get(key, torch.zeros_like(done))
+        for c in conditionings:
+            done &= self.done.get(c.key, torch.zeros_like(done))
         pairs = done.view(-1, 2).all(1)
         if int(pairs.sum()) < 2:
             raise ValueError("Too little has been computed for this contrast: it takes four log-SNRs of either side.")

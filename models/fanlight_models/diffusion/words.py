@@ -111,6 +111,8 @@ def without(
     if mode not in MODES:
         raise BadPrompt(f"“{mode}” is no way to remove a word. Ways: {', '.join(MODES)}.")
     apart(words)
+    if not words:
+        return Conditioning(prompt.text)  # as it was written: places of words stay what they are
     if mode == "pad":
         return Conditioning(prompt.text, tuple(sorted(w.span for w in words)))
     text = prompt.text
