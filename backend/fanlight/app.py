@@ -12,6 +12,7 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 import httpx
@@ -58,6 +59,7 @@ from fanlight.service.sweeps_summary import Summaries
 from fanlight.settings import Settings
 from fanlight.store.database import Database
 from fanlight.store.migrate import upgrade
+from fanlight.store.news import Listener
 
 log = structlog.get_logger()
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
@@ -162,6 +164,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await context.engine.start()
     await context.dispatcher.start()
     context.sweeper.start()
+    listener = None if context.db.sqlite else Listener(context.db.url, context.db.name, context.dispatcher.hear)
+    if listener is not None:
+        listener.start()
     tasks = [
         asyncio.create_task(_open(context)),
         asyncio.create_task(listing.keep(context)),
@@ -174,6 +179,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if listener is not None:
+            await asyncio.to_thread(listener.close)
         await context.sweeper.stop()
         await context.examinations.close()
         context.summaries.close()
@@ -282,8 +289,16 @@ def serve(settings: Settings, *, browser: bool) -> int:
             app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=int(DRAIN) + 5, server_header=False, ws="none",
             timeout_keep_alive=75,
         )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[sock])
+        _Server(config).run(sockets=[sock])
     return 0
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of news when it is told to stop: it waits for answers that are being given, and theirs have no end."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.config.app.state.context.bus.end()  # type: ignore[union-attr]
+        super().handle_exit(sig, frame)
 
 
 def _cannot(why: str) -> int:

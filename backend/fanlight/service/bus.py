@@ -15,6 +15,7 @@ from fanlight.store.tables import event
 STREAMS = 200
 BACKLOG = 500
 HEARTBEAT = 15.0
+END: Mapping[str, Any] = {"type": "end"}  # recognised as this very object; never sent
 
 
 class Bus:
@@ -31,6 +32,10 @@ class Bus:
     def tick(self) -> None:
         """From any thread: the event table has grown."""
         self._spread(None)
+
+    def end(self) -> None:
+        """From any thread: the server is about to stop; streams would keep it waiting."""
+        self._spread(END)
 
     def ear(self) -> asyncio.Event:
         """An event that every tick sets; whoever has it clears it."""
@@ -54,7 +59,7 @@ class Bus:
             for ear in self._ears:
                 ear.set()
         for q in self._queues:
-            if q.qsize() < BACKLOG:  # a stream that does not read catches up from the table
+            if q.qsize() < BACKLOG or message is END:  # a stream that does not read catches up from the table
                 q.put_nowait(message)
 
     @contextlib.contextmanager
@@ -84,6 +89,8 @@ class Bus:
                     except TimeoutError:  # look too: another server may have written, or a tick found the queue full
                         yield None, {}
                         message = None
+                    if message is END:
+                        return
                     if message is None:
                         ticked = True
                     else:

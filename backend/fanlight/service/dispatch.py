@@ -19,6 +19,7 @@ from fanlight.errors import ComputeFailed, FanlightError, Unavailable
 from fanlight.service.outcome import finished, predicted, unmeasured, verified
 from fanlight.store import ledger
 from fanlight.store.database import now
+from fanlight.store.news import News
 from fanlight.store.tables import explanation, job
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Dispatcher:
     def __init__(self, context: Context):
         self.context = context
         self.owner = secrets.token_hex(8)
+        self.seen = 0  # attempts that were followed to their end
         self.throughput = 50.0  # forward passes per second until measured
         self._wake = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -74,6 +76,31 @@ class Dispatcher:
         """From any thread: there is something to claim."""
         self._loop.call_soon_threadsafe(self._wake.set)
 
+    def hear(self, news: News) -> None:
+        """From any thread: what another server on the same PostgreSQL did, or may have done."""
+        if news.events:
+            self.context.bus.tick()
+        for name in news.stop:
+            self.stop(name)
+        self._loop.call_soon_threadsafe(self._heard, news)
+
+    def _heard(self, news: News) -> None:
+        if news.jobs:
+            self._wake.set()
+        if news.events:
+            for over in [over for some in self._waiters.values() for over in some]:
+                over.set()
+        theirs = news.progress - self._tasks.keys()
+        if theirs and self.context.bus.streams:
+            self._aside(self._pass_on(theirs))
+
+    async def _pass_on(self, names: Collection[str]) -> None:
+        """Shows the progress that another server wrote down."""
+        with contextlib.suppress(FanlightError):
+            wanted = select(job).where(job.c.id.in_(list(names)), job.c.state == "running")
+            for row in await self.context.db.aread(lambda c: list(c.execute(wanted))):
+                self._tell(row, "running", {"progress": row.progress, "message": row.message})
+
     def stop(self, name: str) -> None:
         """From any thread: nobody waits for this job any more."""
 
@@ -92,6 +119,7 @@ class Dispatcher:
         end = time.monotonic() + seconds
         try:
             while (left := end - time.monotonic()) > 0:
+                over.clear()
                 if await self.context.db.aread(lambda c: c.execute(_STATE, {"id": ident}).scalar()) not in ledger.OPEN:
                     return
                 with contextlib.suppress(TimeoutError):  # the poll is for work that another server does
@@ -311,6 +339,7 @@ class Dispatcher:
         self.context.bus.tick()
 
     def _count(self, row: Row[Any], kind: str, data: Mapping[str, Any], seconds: float) -> None:
+        self.seen += 1
         if kind == "failed":
             meters.failures.labels(str(data["code"])).inc()
         meters.ended.labels(row.kind, kind).inc()

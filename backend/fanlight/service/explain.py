@@ -22,6 +22,7 @@ from fanlight.service.listing import count
 from fanlight.service.shares import revoke_for
 from fanlight.store import ledger
 from fanlight.store.database import now
+from fanlight.store.news import announce
 from fanlight.store.tables import dataset, explanation, job, prediction, reference, sample, tag
 
 SECOND = 1_000_000
@@ -353,6 +354,7 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         working = select(job.c.id).where(job.c.explanation == ident, job.c.state.in_(ledger.OPEN))
         stop.extend(conn.execute(working).scalars())
         conn.execute(delete(job).where(job.c.explanation == ident))
+        announce(conn, stop=stop)
         conn.execute(delete(explanation).where(explanation.c.id == ident))
         # What it superseded stands again, and answers equal requests.
         back = {"superseded_by": None, "live": row.live, "key": row.key if row.live else explanation.c.key}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import queue
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from fanlight import meters
 from fanlight.errors import Unavailable
+from fanlight.store import news
 
 T = TypeVar("T")
 Write = tuple[Callable[[Connection], Any], Future[Any]]
@@ -45,6 +47,7 @@ class Database:
 
     def __init__(self, url: str):
         self.url = url
+        self.name = secrets.token_hex(4)
         self.sqlite = make_url(url).get_backend_name() == "sqlite"
         if self.sqlite:
             Path(make_url(url).database or "").parent.mkdir(parents=True, exist_ok=True)
@@ -133,6 +136,7 @@ class Database:
         try:
             with self.engine.connect() as conn:
                 conn.execution_options(fanlight_write=True)
+                news.forget(conn)
                 with conn.begin():
                     if not self.sqlite:
                         conn.execute(select(func.pg_advisory_xact_lock(TURN)))
@@ -144,6 +148,7 @@ class Database:
                             if not self._alive(conn):
                                 raise
                             outcomes.append((future, None, e))
+                    news.send(conn, self.name)
         except BaseException as e:
             for _, future in batch:
                 future.set_exception(e)

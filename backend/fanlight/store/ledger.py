@@ -32,6 +32,7 @@ from sqlalchemy import (
 from fanlight import meters
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
 from fanlight.store.database import now
+from fanlight.store.news import announce
 from fanlight.store.tables import event, explanation, job, watcher
 
 log = structlog.get_logger()
@@ -60,6 +61,7 @@ def new_id() -> str:
 def emit(conn: Connection, workspace: str, data: Mapping[str, Any]) -> None:
     """Appends an event that streams replay after a reconnect."""
     conn.execute(insert(event), {"workspace": workspace, "data": dict(data), "created": now(conn)})
+    announce(conn, events=True)
 
 
 def enqueue(
@@ -103,6 +105,7 @@ def enqueue(
     }
     conn.execute(insert(job), {**fresh, **values})
     conn.execute(insert(watcher), {"job": name, "principal": row["principal"]})
+    announce(conn, jobs=True)
     log.info("job queued", job=name, kind=row["kind"], explanation=row["explanation"])
     return name
 
@@ -123,7 +126,12 @@ def claim(conn: Connection, owner: str, most: Mapping[str, int]) -> list[Row[Any
     t = now(conn)
     names: list[str] = []
     for kind, limit in most.items():
-        names.extend(r.id for r in conn.execute(free(kind).order_by(job.c.priority, job.c.created).limit(limit)))
+        names.extend(
+            r.id
+            for r in conn.execute(
+                free(kind).order_by(job.c.priority, job.c.created).limit(limit).with_for_update(skip_locked=True)
+            )
+        )
     if not names:
         return []
     conn.execute(
@@ -135,7 +143,7 @@ def claim(conn: Connection, owner: str, most: Mapping[str, int]) -> list[Row[Any
 
 
 def free(kind: str) -> Select[tuple[str]]:
-    """The ids of jobs that nobody works on, or ought to be stopped."""
+    """The ids of jobs that nobody works on and somebody waits for."""
     wanted = select(job.c.id).where(job.c.state.in_(OPEN), job.c.kind == kind, job.c.owner.is_(None))
     return wanted.where(job.c.cancel_requested.is_(False))
 
@@ -165,6 +173,7 @@ def progress(conn: Connection, name: str, attempt: int, owner: str, done: float,
             .where(explanation.c.job == name, explanation.c.state == "queued")
             .values(state="running")
         )
+        announce(conn, progress=[name])
     return bool(hit)
 
 
@@ -203,6 +212,7 @@ def release(conn: Connection, name: str, attempt: int, owner: str, *, crashed: b
         .where(job.c.id == name)
         .values(state="queued", owner=None, lease_until=None, crashes=row.crashes + int(crashed))
     )
+    announce(conn, jobs=True)
     return True
 
 
@@ -228,6 +238,8 @@ def reclaim(conn: Connection, *, held: Collection[str] = (), dead: bool = False)
             crashes=job.c.crashes + case((job.c.state == "running", 1), else_=0),
         )
     )
+    if names:
+        announce(conn, jobs=True)
     return list(conn.execute(select(job).where(job.c.id.in_(names), job.c.crashes >= MAX_CRASHES)))
 
 
@@ -264,6 +276,7 @@ def cancel(conn: Connection, workspace: str, name: str, principal: str) -> bool:
     left = conn.execute(select(func.count()).where(watcher.c.job == name)).scalar_one()
     if left == 0:
         conn.execute(update(job).where(job.c.id == name).values(cancel_requested=True))
+        announce(conn, stop=[name])
     return bool(left == 0)
 
 
