@@ -21,6 +21,7 @@ from fanlight_models.diffusion import (
     Sampling,
     attention,
     finished,
+    folders,
     heads,
     plan,
     small,
@@ -42,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> stable.Stable:
-    return stable.read(folder)
+    return folders.read(folder)
 
 
 def test_a_folder_is_read_as_it_was_written(model: stable.Stable) -> None:
@@ -188,23 +189,23 @@ def changed(folder: Path, place: Path, name: str, **values: object) -> Path:
 def test_folders_that_are_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(stable.BadFolder, match="“model_index.json” cannot be read"):
-        stable.read(tmp_path / "empty")
+        folders.read(tmp_path / "empty")
     with pytest.raises(stable.BadFolder, match="holds a FluxPipeline. Supported"):
-        stable.read(changed(folder, tmp_path / "flux", "model_index.json", _class_name="FluxPipeline"))
+        folders.read(changed(folder, tmp_path / "flux", "model_index.json", _class_name="FluxPipeline"))
     for name, file, values in (
         ("lcm", "scheduler/scheduler_config.json", {"_class_name": "LCMScheduler"}),
         ("guided", "unet/config.json", {"time_cond_proj_dim": 256}),
         ("sd-turbo", "model_index.json", {}),
     ):
         with pytest.raises(stable.BadFolder, match="distilled to draw in few steps"):
-            stable.read(changed(folder, tmp_path / name, file, **values))
+            folders.read(changed(folder, tmp_path / name, file, **values))
     pickled = changed(folder, tmp_path / "pickled", "model_index.json")
     weights = pickled / "unet/diffusion_pytorch_model.safetensors"
     weights.rename(weights.with_suffix(".bin"))
     with pytest.raises(stable.BadFolder, match="no weights as safetensors; pickles are not opened"):
-        stable.read(pickled)
+        folders.read(pickled)
     with pytest.raises(stable.BadFolder, match="predicts “flow”"):
-        stable.read(changed(folder, tmp_path / "flow", "scheduler/scheduler_config.json", prediction_type="flow"))
+        folders.read(changed(folder, tmp_path / "flow", "scheduler/scheduler_config.json", prediction_type="flow"))
 
 
 def test_layers_that_are_too_coarse_are_left_out() -> None:
@@ -217,7 +218,7 @@ def test_layers_that_are_too_coarse_are_left_out() -> None:
 def test_the_package_needs_neither_diffusers_nor_transformers() -> None:
     code = (
         "import sys; sys.modules['diffusers'] = sys.modules['transformers'] = sys.modules['tokenizers'] = None\n"
-        "import fanlight_models.diffusion, fanlight_models.diffusion.generate, fanlight_models.diffusion.stable\n"
+        "import fanlight_models.diffusion, fanlight_models.diffusion.generate, fanlight_models.diffusion.folders\n"
         "import fanlight_models.diffusion.small, fanlight_models.worlds.scenes.bayes, fanlight_models.recipes.scenes_diffusion"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

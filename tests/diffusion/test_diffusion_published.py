@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 import torch
 
-from fanlight_models.diffusion import BadPrompt, Conditioning, Law, Prompt, Sampling, finished, generate, plan, stable
+from fanlight_models.diffusion import (
+    BadPrompt,
+    Conditioning,
+    Law,
+    Prompt,
+    Sampling,
+    finished,
+    folders,
+    generate,
+    plan,
+    stable,
+)
 from fanlight_models.diffusion.words import without
 
 diffusers = pytest.importorskip("diffusers", reason="diffusers is not installed (pip install 'fanlight[diffusion]')")
@@ -91,12 +102,12 @@ def saved(place: Path, large: bool = False, head: str = "epsilon") -> Path:
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> stable.Stable:
-    return stable.read(saved(tmp_path_factory.mktemp("sd1")))
+    return folders.read(saved(tmp_path_factory.mktemp("sd1")))
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> stable.Stable:
-    return stable.read(saved(tmp_path_factory.mktemp("sdxl"), large=True))
+    return folders.read(saved(tmp_path_factory.mktemp("sdxl"), large=True))
 
 
 TEXT = "a red teddy bear and a dog"
@@ -112,7 +123,7 @@ def test_a_saved_pipeline_is_read(first: stable.Stable) -> None:
 
 
 def test_the_velocity_of_a_second_generation_is_converted(tmp_path: Path, first: stable.Stable) -> None:
-    second = stable.read(saved(tmp_path, head="v_prediction"))
+    second = folders.read(saved(tmp_path, head="v_prediction"))
     z, alpha = torch.randn(2, 4, 8, 8), torch.tensor([-1.0, 2.0], dtype=torch.float64)
     with torch.inference_mode():
         velocity = first.noise(z, alpha, first.encode([Conditioning(TEXT)] * 2))  # the same weights, read as noise
@@ -192,3 +203,66 @@ def test_the_same_noise_as_the_pipeline_itself_predicts(large: stable.Stable, tm
             z, step, encoder_hidden_states=embeds, added_cond_kwargs={"text_embeds": pooled, "time_ids": sizes}
         ).sample
         torch.testing.assert_close(large.noise(z, alpha, encoded), wanted, atol=1e-6, rtol=1e-5)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["without T5", "with T5"])
+def third(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """The pipeline of Stable Diffusion 3 and what is read of its folder."""
+    place = tmp_path_factory.mktemp("sd3")
+    every = parts(place, large=True)
+    torch.manual_seed(1)
+    small = transformers.CLIPTextModelWithProjection(every["text_encoder"].config)
+    network = diffusers.SD3Transformer2DModel(
+        sample_size=8, patch_size=2, in_channels=4, out_channels=4, num_layers=2, attention_head_dim=8, num_attention_heads=2,
+        joint_attention_dim=48, caption_projection_dim=16, pooled_projection_dim=40, pos_embed_max_size=8,
+    )  # fmt: skip
+    deep, words = None, None
+    if request.param:
+        words = small_words()
+        config = transformers.T5Config(vocab_size=len(words), d_model=48, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+        deep = transformers.T5EncoderModel(config).eval()
+    pipeline = diffusers.StableDiffusion3Pipeline(
+        transformer=network, scheduler=diffusers.FlowMatchEulerDiscreteScheduler(), vae=every["vae"], text_encoder=small,
+        tokenizer=every["tokenizer"], text_encoder_2=every["text_encoder_2"], tokenizer_2=every["tokenizer"],
+        text_encoder_3=deep, tokenizer_3=words,
+    )  # fmt: skip
+    pipeline.save_pretrained(place / "model", safe_serialization=True)
+    return pipeline, folders.read(place / "model")
+
+
+def small_words() -> Any:
+    tokenizers = pytest.importorskip("tokenizers")
+    table = {"<pad>": 0, "</s>": 1, **{w: n + 2 for n, w in enumerate(WORDS)}}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(table, unk_token="</s>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "</s>"}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=512, **special)
+
+
+def test_flow_matching_is_asked_as_its_pipeline_asks(third: tuple[Any, Any]) -> None:
+    pipeline, model = third
+    embeds, _, pooled, _ = pipeline.encode_prompt(TEXT, TEXT, TEXT, do_classifier_free_guidance=False)
+    encoded = model.encode([Conditioning(TEXT)])
+    torch.testing.assert_close(encoded["text"], embeds)
+    torch.testing.assert_close(encoded["pooled"], pooled)
+    z, alpha = torch.randn(1, 4, 8, 8), torch.tensor([0.7], dtype=torch.float64)
+    s = 1 / (1 + torch.exp(alpha / 2)).float()
+    mixed = z * ((1 - s) ** 2 + s**2).sqrt()
+    with torch.inference_mode():
+        said = pipeline.transformer(
+            hidden_states=mixed, timestep=1000 * s, encoder_hidden_states=embeds, pooled_projections=pooled
+        ).sample
+        torch.testing.assert_close(model.noise(z, alpha, encoded), mixed + (1 - s) * said, atol=1e-5, rtol=1e-4)
+
+
+def test_a_pair_of_words_by_flow_matching(third: tuple[Any, Any]) -> None:
+    _, model = third
+    prompt = Prompt(TEXT)
+    asked = plan(prompt, [prompt.find("bear"), prompt.find("dog")], context=True, mode="pad")
+    asked.check(model)
+    readings = finished(model, torch.randn(4, 8, 8), asked.conditionings, Sampling(nodes=6), chunk=4)
+    assert readings.evaluations == 24
+    assert float(readings.contrast(*asked.singles[0]).map.min()) >= 0 and readings.contrast(*asked.singles[0]).total > 0
+    gone = model.lost("a dog and " * 100)
+    assert gone and len(("a dog and " * 100).removesuffix(gone).split()) == (255 if len(model.texts) > 2 else 75)

@@ -12,7 +12,7 @@ import torch
 pytest.importorskip("diffusers", reason="diffusers is not installed (pip install 'fanlight[diffusion]')")
 pytest.importorskip("transformers", reason="transformers is not installed (pip install 'fanlight[diffusion]')")
 
-from fanlight_models.diffusion import stable
+from fanlight_models.diffusion import folders
 from fanlight_models.recipes import scenes_diffusion, scenes_gate
 from fanlight_models.worlds import scenes
 
@@ -48,7 +48,7 @@ def test_it_writes_a_folder_with_the_gate_on_its_card(tmp_path: Path, capfd) -> 
     assert set(measured["gate"]) == set(scenes_gate.LIMITS) and "20 steps of 2 scenes" in card
     assert f"{measured['gate']['AUC of a colour word']['value']:.3f}" in card and "**not met**" in card
     assert measured["words"]["object"]["exact"][0] == pytest.approx(np.log(8), abs=1e-2)
-    assert stable.read(place).law == scenes_diffusion.LAW
+    assert folders.read(place).law == scenes_diffusion.LAW
 
 
 def test_a_stop_writes_nothing(tmp_path: Path, capfd) -> None:

@@ -1,7 +1,7 @@
 """Which words of a prompt put what where: information of words about a picture, from the denoising errors of a text-to-image model. Plain torch.
 
 `plan.plan` says what to ask, `measure.measure` asks it in steps, `Readings.contrast` and `atoms.decompose` turn the answers into maps in nats;
-`stable` reads a diffusers folder, `generate` draws and edits. docs/diffusion.md describes all of it. Importing this package imports torch, and
+`folders` reads one of diffusers, `generate` draws and edits. docs/diffusion.md describes all of it. Importing this package imports torch, and
 neither diffusers nor transformers.
 """
 

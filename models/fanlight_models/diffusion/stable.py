@@ -1,14 +1,8 @@
-"""Text-to-image models of the Stable Diffusion 1 and 2 kind, and SDXL (`sdxl`), from a folder that diffusers wrote.
-
-Only safetensors are read, nothing is fetched. Needs diffusers and transformers (`pip install 'fanlight[diffusion]'`); importing this does not.
-"""
+"""Denoisers of the Stable Diffusion 1 and 2 kind: a UNet that looks at the text through cross-attention. `folders.read` makes one of a folder."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,13 +10,12 @@ from torch import Tensor
 
 from fanlight_models.diffusion import attention, heads
 from fanlight_models.diffusion.channel import Law
-from fanlight_models.diffusion.codec import Autoencoder, Codec, SpaceToDepth
+from fanlight_models.diffusion.codec import Codec
 from fanlight_models.diffusion.protocol import Encoded
 from fanlight_models.diffusion.words import BadPrompt, Conditioning
 
-PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 HEADS = ("epsilon", "v_prediction", "sample")
-_DISTILLED = re.compile(r"turbo|lightning|lcm|hyper-?sd|schnell", re.IGNORECASE)
+MOST_NAMED = 200  # words in an error
 
 
 class BadFolder(ValueError):
@@ -72,30 +65,11 @@ class Stable:
         return {"text": out.clone()}
 
     def _ids(self, tokenizer: Any, prompts: Sequence[Conditioning]) -> Tensor:
-        """(n, T) int64, with padding for what shall be padding."""
-        unknown, end = tokenizer.unk_token_id, tokenizer.eos_token_id
-        every = []
-        for prompt in prompts:
-            ids, at = tokenized(tokenizer, prompt.text, self.length)
-            if unknown is not None and unknown != end and unknown in ids:
-                start, stop = at[ids.index(unknown)]
-                raise BadPrompt(
-                    f"This model has no word “{prompt.text[start:stop]}”. Its words: {', '.join(self._words())}."
-                )
-            for start, stop in prompt.padded:
-                ids = [
-                    tokenizer.pad_token_id if a < stop and b > start else n for n, (a, b) in zip(ids, at, strict=True)
-                ]
-            every.append(ids)
-        return torch.tensor(every, device=self.device)
+        return prompt_ids(tokenizer, prompts, self.length).to(self.device)
 
     def _added(self, encoded: Encoded) -> dict[str, Any]:  # noqa: ARG002 # nothing more than text goes into this network
         """Further arguments of the network."""
         return {}
-
-    def _words(self) -> list[str]:
-        special = set(self.tokenizer.all_special_tokens)
-        return sorted(w for w in self.tokenizer.get_vocab() if w not in special)
 
     def lost(self, text: str) -> str:
         ids, at = self._tokens(text, cut=False)
@@ -122,73 +96,26 @@ class Stable:
         return noise, attention.maps(kept, self.shape[1:])
 
 
+def prompt_ids(tokenizer: Any, prompts: Sequence[Conditioning], length: int) -> Tensor:
+    """(n, length) int64, with padding for what shall be padding. Errors: BadPrompt for a word that a tokenizer of whole words does not know."""
+    unknown, end = tokenizer.unk_token_id, tokenizer.eos_token_id
+    every = []
+    for prompt in prompts:
+        ids, at = tokenized(tokenizer, prompt.text, length)
+        if unknown is not None and unknown != end and unknown in ids:
+            start, stop = at[ids.index(unknown)]
+            special = set(tokenizer.all_special_tokens)
+            known = sorted(w for w in tokenizer.get_vocab() if w not in special)
+            more = f"{len(known)} others" if len(known) > MOST_NAMED else ", ".join(known)
+            raise BadPrompt(f"This model has no word “{prompt.text[start:stop]}”. Its words: {more}.")
+        for start, stop in prompt.padded:
+            ids = [tokenizer.pad_token_id if a < stop and b > start else n for n, (a, b) in zip(ids, at, strict=True)]
+        every.append(ids)
+    return torch.tensor(every)
+
+
 def tokenized(tokenizer: Any, text: str, length: int | None) -> tuple[list[int], list[tuple[int, int]]]:
     """Ids and the characters each stands for, cut and padded to a length; None: as many as there are."""
     how = {"verbose": False} if length is None else {"padding": "max_length", "max_length": length, "truncation": True}
     said = tokenizer(text, return_offsets_mapping=True, **how)
     return list(said["input_ids"]), [(int(a), int(b)) for a, b in said["offset_mapping"]]
-
-
-def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Stable:
-    """A model from a folder in diffusers' layout.
-
-    Errors: BadFolder for a folder of another kind, pickled weights, or a network that was distilled into few steps; ImportError without
-    diffusers."""
-    index = _json(folder / "model_index.json")
-    kind = index.get("_class_name", "nothing")
-    if kind not in PIPELINES:
-        raise BadFolder(f"“{folder.name}” holds a {kind}. Supported: {', '.join(PIPELINES)}.")
-    large = kind == "StableDiffusionXLPipeline"
-    for part in ("unet", "text_encoder", *(("text_encoder_2",) if large else ())):
-        if not list((folder / part).glob("*.safetensors")):
-            raise BadFolder(
-                f"The {part} of “{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
-            )
-    config, scheduler = _json(folder / "unet/config.json"), _json(folder / "scheduler/scheduler_config.json")
-    named = f"{folder.name} {index.get('_name_or_path', '')} {config.get('_name_or_path', '')}"
-    if scheduler.get("_class_name") == "LCMScheduler" or config.get("time_cond_proj_dim") or _DISTILLED.search(named):
-        raise BadFolder(
-            f"“{folder.name}” was distilled to draw in few steps: it no longer predicts the mean of the noise, so that its errors are no information."
-        )
-    import diffusers
-    import transformers
-
-    local = {"local_files_only": True, "use_safetensors": True}
-    plain = {**local, "low_cpu_mem_usage": False}  # the other way needs accelerate
-    unet = diffusers.UNet2DConditionModel.from_pretrained(folder / "unet", torch_dtype=dtype, **plain).to(device)
-    text = transformers.CLIPTextModel.from_pretrained(folder / "text_encoder", dtype=dtype, **local).to(device)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)
-    chain = diffusers.DDIMScheduler.from_config(scheduler)
-    own = _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
-    codec: Codec
-    if "space_to_depth" in own:
-        codec = SpaceToDepth(int(own["space_to_depth"]))
-    else:
-        if not list((folder / "vae").glob("*.safetensors")):
-            raise BadFolder(f"The vae of “{folder.name}” has no weights as safetensors; pickles are not opened.")
-        vae = diffusers.AutoencoderKL.from_pretrained(folder / "vae", torch_dtype=dtype, **plain)
-        codec = Autoencoder(vae.to(device).eval().requires_grad_(False))
-    law = Law(**own["law"]) if "law" in own else None
-    trained = (float(own["trained"][0]), float(own["trained"][1])) if "trained" in own else None
-    head = str(scheduler.get("prediction_type", "epsilon"))
-    if large:
-        from fanlight_models.diffusion.sdxl import StableXL
-
-        other = transformers.CLIPTextModelWithProjection.from_pretrained(
-            folder / "text_encoder_2", dtype=dtype, **local
-        )
-        words = transformers.AutoTokenizer.from_pretrained(folder / "tokenizer_2", local_files_only=True)
-        zeros = bool(index.get("force_zeros_for_empty_prompt", True))
-        second = (words, other.to(device), zeros)
-        return StableXL(unet, tokenizer, text, chain.alphas_cumprod, head, codec, law, trained, second=second)
-    return Stable(unet, tokenizer, text, chain.alphas_cumprod, head, codec, law, trained)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        read = json.loads(path.read_text())
-    except (OSError, ValueError) as problem:
-        raise BadFolder(f"“{path.name}” cannot be read in “{path.parent.name}”: {problem}") from None
-    if not isinstance(read, dict):
-        raise BadFolder(f"“{path.name}” in “{path.parent.name}” is no JSON object.")
-    return read

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from fanlight_models.diffusion.channel import Sampling
+from fanlight_models.diffusion.folders import read
 from fanlight_models.diffusion.measure import finished
-from fanlight_models.diffusion.stable import read
+from fanlight_models.diffusion.stable import Stable
 from fanlight_models.diffusion.words import Conditioning, Prompt, without
 from fanlight_models.worlds import scenes
 from fanlight_models.worlds.scenes import measures
@@ -53,6 +54,8 @@ def gate(
     |estimate - that of the optimum from the same noise|: the chance of few nodes is in both and falls out of the difference. `count`: scenes;
     those of the world whose prompts begin as the plain ones do."""
     model = read(folder)
+    if not isinstance(model, Stable):
+        raise ValueError(f"“{folder.name}” is no model of the scenes.")
     table = scenes.world(world)
     truth = Bayes(table, SIDE, fold=model.codec.factor)
     every: dict[str, list[tuple[float, ...]]] = {k: [] for k in WORDS}

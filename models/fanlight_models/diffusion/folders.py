@@ -1,0 +1,113 @@
+"""Text-to-image models from folders in diffusers' layout: Stable Diffusion 1 and 2, SDXL, and as an experiment Stable Diffusion 3.
+
+Only safetensors are read, nothing is fetched. Needs diffusers and transformers (`pip install 'fanlight[diffusion]'`); importing this does not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fanlight_models.diffusion.channel import Law
+from fanlight_models.diffusion.codec import Autoencoder, Codec, SpaceToDepth
+from fanlight_models.diffusion.sd3 import StableThree
+from fanlight_models.diffusion.sdxl import StableXL
+from fanlight_models.diffusion.stable import BadFolder, Stable
+
+PIPELINES = {
+    "StableDiffusionPipeline": ("unet", "text_encoder"),
+    "StableDiffusionXLPipeline": ("unet", "text_encoder", "text_encoder_2"),
+    "StableDiffusion3Pipeline": ("transformer", "text_encoder", "text_encoder_2"),
+}
+"""What is read, and which parts of it need weights."""
+_DISTILLED = re.compile(r"turbo|lightning|lcm|hyper-?sd|schnell", re.IGNORECASE)
+
+
+def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Stable | StableThree:
+    """A model from a folder.
+
+    Errors: BadFolder for a folder of another kind, pickled weights, an unknown prediction type, or a network that was distilled into few steps;
+    ImportError without diffusers."""
+    index = _json(folder / "model_index.json")
+    kind = str(index.get("_class_name", "nothing"))
+    if kind not in PIPELINES:
+        raise BadFolder(f"“{folder.name}” holds a {kind}. Supported: {', '.join(PIPELINES)}.")
+    own = _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
+    for part in (*PIPELINES[kind], *(() if "space_to_depth" in own else ("vae",))):
+        if not list((folder / part).glob("*.safetensors")):
+            raise BadFolder(
+                f"The {part} of “{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
+            )
+    network = PIPELINES[kind][0]
+    config, scheduler = _json(folder / network / "config.json"), _json(folder / "scheduler/scheduler_config.json")
+    named = f"{folder.name} {index.get('_name_or_path', '')} {config.get('_name_or_path', '')}"
+    if scheduler.get("_class_name") == "LCMScheduler" or config.get("time_cond_proj_dim") or _DISTILLED.search(named):
+        raise BadFolder(
+            f"“{folder.name}” was distilled to draw in few steps: it no longer predicts the mean of the noise, so that its errors are no information."
+        )
+    parts = _Parts(folder, device, dtype)
+    codec: Codec = SpaceToDepth(int(own["space_to_depth"])) if "space_to_depth" in own else parts.codec()
+    law = Law(**own["law"]) if "law" in own else None
+    trained = (float(own["trained"][0]), float(own["trained"][1])) if "trained" in own else None
+    if kind == "StableDiffusion3Pipeline":
+        texts = [(parts.tokenizer(n), parts.text(n, "CLIPTextModelWithProjection")) for n in ("", "_2")]
+        if (folder / "text_encoder_3").is_dir():
+            texts.append((parts.tokenizer("_3"), parts.text("_3", "T5EncoderModel")))
+        return StableThree(parts.network("SD3Transformer2DModel", network), texts, codec, law)
+    import diffusers
+
+    steps = diffusers.DDIMScheduler.from_config(scheduler).alphas_cumprod
+    head = str(scheduler.get("prediction_type", "epsilon"))
+    first = (parts.network("UNet2DConditionModel", network), parts.tokenizer(""), parts.text("", "CLIPTextModel"))
+    if kind == "StableDiffusionXLPipeline":
+        zeros = bool(index.get("force_zeros_for_empty_prompt", True))
+        second = (parts.tokenizer("_2"), parts.text("_2", "CLIPTextModelWithProjection"), zeros)
+        return StableXL(*first, steps, head, codec, law, trained, second=second)
+    return Stable(*first, steps, head, codec, law, trained)
+
+
+class _Parts:
+    """The networks of a folder, each loaded by its own library."""
+
+    def __init__(self, folder: Path, device: str, dtype: torch.dtype):
+        self.folder, self.device, self.dtype = folder, device, dtype
+        self.local = {"local_files_only": True, "use_safetensors": True}
+
+    def network(self, kind: str, part: str) -> Any:
+        import diffusers
+
+        # The other way of loading needs accelerate.
+        made = getattr(diffusers, kind).from_pretrained(
+            self.folder / part, torch_dtype=self.dtype, low_cpu_mem_usage=False, **self.local
+        )
+        return made.to(self.device)
+
+    def codec(self) -> Codec:
+        return Autoencoder(self.network("AutoencoderKL", "vae").eval().requires_grad_(False))
+
+    def text(self, number: str, kind: str) -> Any:
+        import transformers
+
+        made = getattr(transformers, kind).from_pretrained(
+            self.folder / f"text_encoder{number}", dtype=self.dtype, **self.local
+        )
+        return made.to(self.device)
+
+    def tokenizer(self, number: str) -> Any:
+        import transformers
+
+        return transformers.AutoTokenizer.from_pretrained(self.folder / f"tokenizer{number}", local_files_only=True)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(path.read_text())
+    except (OSError, ValueError) as problem:
+        raise BadFolder(f"“{path.name}” cannot be read in “{path.parent.name}”: {problem}") from None
+    if not isinstance(read, dict):
+        raise BadFolder(f"“{path.name}” in “{path.parent.name}” is no JSON object.")
+    return read
