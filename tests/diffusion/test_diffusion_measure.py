@@ -268,6 +268,18 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(pair) -> None:
     model, readings = Network(), start(Network(), Sampling(nodes=4))
     with pytest.raises(ValueError, match=r"\(2, 8, 8\), not \(2, 9, 8\)"):
         next(measure(model, torch.zeros(2, 9, 8), ALL, readings))
+    with pytest.raises(ValueError, match="latent holds numbers that are not finite"):
+        next(measure(model, PICTURE / 0, ALL, start(model, Sampling(nodes=4))))
+    done = finished(model, PICTURE, ALL[:1], Sampling(nodes=4))
+    with pytest.raises(ValueError, match="of another picture"):
+        next(measure(model, PICTURE + 1, ALL[:1], done))
+
+    class Overflowing(Network):
+        def noise(self, z, alpha, encoded):
+            return super().noise(z, alpha, encoded) * float("inf")
+
+    with pytest.raises(ValueError, match="half precision overflows"):
+        next(measure(Overflowing(), PICTURE, ALL, start(model, Sampling(nodes=4))))
     with pytest.raises(ValueError, match="At least one conditioning"):
         next(measure(model, PICTURE, [], readings))
     with pytest.raises(ValueError, match="even number"):

@@ -256,6 +256,15 @@ def test_roles_are_recovered_as_planted(name: str, start: str, words: tuple[str,
         assert min(first, second) > 0.8 and redundant < 0.05 and abs(synergy) < 0.1
 
 
+def test_a_word_that_says_nothing_has_no_map() -> None:
+    scene, model = scenes.draw(scenes.world(), 0, 2), Bayes(scenes.world())
+    prompt = Prompt(scene.prompt)
+    asked = plan(prompt, [prompt.words[1]], context=True, neutral="the")
+    assert asked.floor is not None
+    readings = finished(model, torch.from_numpy(scene.image), asked.conditionings, Sampling(20), chunk=30)
+    assert readings.contrast(*asked.floor).map.max() == 0 < readings.contrast(*asked.singles[0]).map.max()
+
+
 def test_strange_words_are_refused_in_a_sentence() -> None:
     model = Bayes(scenes.world())
     with pytest.raises(BadPrompt, match="“purple” is no word of this world"):

@@ -61,13 +61,14 @@ def measure(
         attend: a conditioning whose attention is recorded in the same passes.
         chunk: rows of a pass; halved where the device's memory does not suffice, which changes last digits.
         kept: type that predictions are kept in; half saves memory and costs about 1e-3 of an orthogonal map.
-    Errors: ValueError for a latent of another shape; BadPrompt."""
+    Errors: ValueError for a latent of another shape or picture, or predictions that are not finite; BadPrompt."""
     if tuple(x.shape) != tuple(readings.shape):
         raise ValueError(
             f"This model's latents are {readings.shape}, not {tuple(x.shape)}; encode the picture with it."
         )
     if chunk < 1:
         raise ValueError(f"A pass has at least one row, not {chunk}.")
+    readings.claim(x)
     chosen = sorted(set(conditionings))
     if not chosen:
         raise ValueError("At least one conditioning is measured.")
@@ -128,6 +129,10 @@ def _pass(
             said, looks = cast(Attending, model).noise_and_attention(z, alpha, picked)
     # Copies outside of inference mode, so that what is stored is ordinary.
     said = said.to("cpu", x.dtype).clone()
+    if not bool(torch.isfinite(said).all()):
+        raise ValueError(
+            "The network predicted numbers that are not finite; half precision overflows in some networks, use float32."
+        )
     squares = ((noise.to("cpu") - said) ** 2).sum(1)  # (chunk, h, w)
     for row, (node, draw, i) in enumerate(part):
         key = chosen[i].key

@@ -10,6 +10,7 @@ Signed is exact for this picture if the denoiser is optimal. Orthogonal equals i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -46,7 +47,9 @@ class Readings:
     """Of one latent x under one sampling. `measure.measure` fills it; a key is a conditioning's.
 
     energies: key -> (K, h, w), squared errors summed over channels, mean over draws. predictions: key -> (K, S, C, h, w). done: key -> (K,) bool.
-    attention: key -> (T, h, w), sums over `attended[key]` evaluations. evaluations: how often the model was asked about one picture."""
+    attention: key -> (T, h, w), sums over `attended[key]` evaluations. evaluations: how often the model was asked
+    about one picture. picture: digest of x, so that answers about two are
+    never mixed."""
 
     sampling: Sampling
     law: Law
@@ -58,10 +61,20 @@ class Readings:
     attention: dict[str, Tensor] = field(default_factory=dict)
     attended: dict[str, int] = field(default_factory=dict)
     evaluations: int = 0
+    picture: str = ""
 
     @classmethod
     def empty(cls, sampling: Sampling, law: Law, shape: tuple[int, int, int]) -> Readings:
         return cls(sampling, law, shape, sampling.alphas(law))
+
+    def claim(self, x: Tensor) -> None:
+        """These readings are of this latent. Errors: ValueError where they are of another one, or it holds what is no number."""
+        if not bool(torch.isfinite(x).all()):
+            raise ValueError("The latent holds numbers that are not finite; encode the picture again.")
+        digest = hashlib.sha256(x.detach().cpu().double().numpy().tobytes()).hexdigest()
+        if self.picture not in ("", digest):
+            raise ValueError("These readings are of another picture; start new ones.")
+        self.picture = digest
 
     def open(self, key: str, like: Tensor, kept: torch.dtype) -> None:
         """Room for a conditioning, where there is none yet."""
@@ -90,7 +103,7 @@ class Readings:
             if key in self.attention:
                 every[f"attention.{n}"] = self.attention[key]
         told = {"sampling": asdict(self.sampling), "law": asdict(self.law), "shape": list(self.shape), "keys": keys}
-        return every, told | {"attended": self.attended, "evaluations": self.evaluations}
+        return every, told | {"attended": self.attended, "evaluations": self.evaluations, "picture": self.picture}
 
     @classmethod
     def of(cls, every: Mapping[str, Tensor], told: Mapping[str, Any]) -> Readings:
@@ -112,6 +125,7 @@ class Readings:
             if f"attention.{n}" in every:
                 made.attention[key] = every[f"attention.{n}"]
         made.attended, made.evaluations = dict(told["attended"]), int(told["evaluations"])
+        made.picture = str(told["picture"])
         return made
 
     def attention_map(self, conditioning: Conditioning, tokens: Iterable[int]) -> Tensor:
