@@ -63,7 +63,7 @@ class Plan:
     epochs: of the concepts, or of everything if joint; head_epochs, head_rate: of the second stage (None: the same rate). schedule: `step` halves
     the rate every 150 epochs; `constant` keeps it and lets it fall linearly to nothing in the last `cool` of the steps. average: share of the last
     epochs whose weights are averaged into the result; 0: none. concept_weight: alpha; precision_weight: lambda; clip: most length of the gradient,
-    0: any."""
+    0: any. covariance_rate: share of the rate for the covariance; with many concepts the inverse of L blows up at a rate that the others like."""
 
     mode: str = "joint"
     epochs: int = 150
@@ -79,6 +79,7 @@ class Plan:
     cool: float = 0.2
     average: float = 0.0
     clip: float = 0.0
+    covariance_rate: float = 1.0
     seed: int = 42
 
     def __post_init__(self) -> None:
@@ -142,9 +143,8 @@ def train(
     begin(model, cases, plan.seed)
     count = 0
     for number, (stage, epochs) in enumerate(plan.stages()):
-        parameters = _free(model, stage)
         rate = plan.rate if number == 0 or plan.head_rate is None else plan.head_rate
-        optimiser = torch.optim.AdamW(parameters, rate, weight_decay=plan.decay)
+        optimiser = torch.optim.AdamW(_groups(model, stage, plan), rate, weight_decay=plan.decay)
         mean = _Mean(model)
         at = _resume(checkpoint, plan, number, model, optimiser, mean)
         for epoch in range(at, epochs):
@@ -176,6 +176,14 @@ def _free(model: Any, stage: str) -> list[nn.Parameter]:
     return list(model.concept_parameters()) if stage == "concepts" else list(model.head.parameters())
 
 
+def _groups(model: Any, stage: str, plan: Plan) -> list[dict[str, Any]]:
+    """What is trained, with its share of the rate."""
+    free = _free(model, stage)
+    slow = {id(p) for p in model.spread.parameters()} if hasattr(model, "spread") else set()
+    parts = [(1.0, [p for p in free if id(p) not in slow]), (plan.covariance_rate, [p for p in free if id(p) in slow])]
+    return [{"params": some, "of_rate": share} for share, some in parts if some]
+
+
 def _epoch(
     model: Any,
     cases: Cases,
@@ -198,7 +206,7 @@ def _epoch(
         torch.manual_seed(plan.seed * 1_000_003 + epoch + 104_729 * len(stage))
         for step, chosen in enumerate(torch.split(order, plan.batch)[:steps]):
             for group in optimiser.param_groups:
-                group["lr"] = rate * plan.share(epoch, (epoch * steps + step) / (epochs * steps))
+                group["lr"] = group["of_rate"] * rate * plan.share(epoch, (epoch * steps + step) / (epochs * steps))
             x = cases.inputs(chosen, chance)
             found: Losses = model.losses(x, cases.concepts[chosen], cases.labels[chosen], stage, tau, plan.samples)
             loss = found.target + plan.concept_weight * found.concepts + plan.precision_weight * found.precision

@@ -30,9 +30,10 @@ from fanlight_models.concepts.training import Plan, TensorCases, shell, train
 from fanlight_models.recipes.field_guide_card import Features, probabilities, read
 
 SIZE, CROP, MEAN, STD = 224, 0.875, 127.0, 128.0
-WIDTH = 256
+WIDTH = 512
+# With 124 concepts the inverse of L blows up within ten steps at a rate of 1e-3: its entries grow with the power of their number. So L learns slower.
 PLAN = Plan(
-    mode="joint", epochs=40, rate=1e-3, decay=1e-2, batch=64, schedule="constant", cool=0.5, average=0.2, samples=50, clip=5.0
+    mode="joint", epochs=60, rate=1e-3, decay=1e-2, batch=64, schedule="constant", cool=0.5, average=0.2, samples=50, clip=5.0, covariance_rate=0.1
 )  # fmt: skip
 INSTALLED = Path(sys.prefix) / "share" / "fanlight" / "models" / "efficientnet-lite0"
 
