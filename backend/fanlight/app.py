@@ -11,6 +11,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -34,19 +35,20 @@ from fanlight.api import (
     exports,
     health,
     inputs,
+    keys,
     shapes,
     shares,
     sweeps,
     views,
 )
-from fanlight.api.access import known_query
+from fanlight.api.access import known_query, scoped
 from fanlight.api.gate import LOCAL, Door, Gate
 from fanlight.api.watch import Route, Watch
 from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
 from fanlight.engine.base import Engine
 from fanlight.errors import FanlightError, NotFound
-from fanlight.service import datasets, examples, listing, retention
+from fanlight.service import admission, datasets, examples, listing, retention
 from fanlight.service.context import Context
 from fanlight.service.dispatch import Dispatcher
 from fanlight.service.examinations import Examinations
@@ -115,8 +117,8 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     )  # fmt: skip
     app.state.context = context
     shapes.install(app)
-    api = APIRouter(prefix="/api/v1", dependencies=[Depends(known_query)])
-    for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, sweeps, views, events):
+    api = APIRouter(prefix="/api/v1", dependencies=[Depends(scoped), Depends(known_query)])
+    for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, sweeps, views, keys, events):
         api.include_router(part.router)
     app.include_router(api)
     app.include_router(health.router)
@@ -151,7 +153,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         upload=settings.max_upload_mb * 2**20,
         policy=lambda: policy,
     )
-    app.add_middleware(Gate, door=door)
+    app.add_middleware(Gate, door=door, keys=partial(admission.enter, context.db))
     app.add_middleware(Watch)
     return app
 

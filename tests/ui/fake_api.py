@@ -108,6 +108,10 @@ def create(store: Store) -> FastAPI:
             versions={"fanlight": "0.1.0", "torch": "2.14.1", "dash": "4.4.1"}, settings={"share_days": 30, "memory_mb": 4096},
         )  # fmt: skip
 
+    @app.get(f"{api}/keys")
+    async def keys() -> list[wire.Key]:
+        return [wire.Key(id="k1", name="nightly report", scopes=["read"], principal="me", created=NOW, revoked=NOW)]
+
     @app.get(f"{api}/models")
     async def all_models() -> list[wire.Model]:
         return models()

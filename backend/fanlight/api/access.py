@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer, SecurityScopes
 
 from fanlight.api.gate import visitor
-from fanlight.errors import InvalidField, shorten
-from fanlight.service.context import Context, Visitor
+from fanlight.errors import Forbidden, InvalidField, shorten
+from fanlight.service.context import SCOPES, Context, Visitor
 
 
 def _context(request: Request) -> Context:
@@ -19,8 +21,30 @@ def _context(request: Request) -> Context:
     return found
 
 
-def _visitor(request: Request) -> Visitor:
-    return visitor(request.scope)
+_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="The access token, or an API key.")
+
+
+def _visitor(request: Request, wanted: SecurityScopes, _: Annotated[object, Security(_bearer)]) -> Visitor:
+    """Who asks, if they may do what the operation declares."""
+    who = visitor(request.scope)
+    lacking = [scope for scope in wanted.scopes if not who.may(scope)]
+    if lacking:
+        raise Forbidden(
+            f"This key may not do that: it lacks the scope “{lacking[0]}”.",
+            code="scope",
+            given=sorted(who.scopes),
+            allowed=wanted.scopes,
+            hint="`fanlight keys create` makes one that may.",
+        )
+    return who
+
+
+async def scoped(request: Request) -> None:
+    """Refuses what no scope was declared for, whoever asks: an operation is closed until somebody says who may use it."""
+    route = request.scope["route"]
+    declared = (d for d in getattr(route, "dependant", Dependant()).dependencies if d.call is _visitor)
+    if not any(set(d.own_oauth_scopes or ()) & set(SCOPES) for d in declared):
+        raise Forbidden("This operation is open to nobody: it declares no scope.", code="scope")
 
 
 async def known_query(request: Request) -> None:
@@ -41,7 +65,10 @@ async def known_query(request: Request) -> None:
 
 
 Services = Annotated[Context, Depends(_context)]
-Who = Annotated[Visitor, Depends(_visitor)]
+Reader = Annotated[Visitor, Security(_visitor, scopes=["read"])]
+Explainer = Annotated[Visitor, Security(_visitor, scopes=["explain"])]
+Sharer = Annotated[Visitor, Security(_visitor, scopes=["share"])]
+Admin = Annotated[Visitor, Security(_visitor, scopes=["admin"])]
 
 IMMUTABLE = "private, max-age=31536000, immutable"
 

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from sqlalchemy import select
 
 from fanlight import wire
-from fanlight.api.access import Services, Who, fresh, lasting
+from fanlight.api.access import Reader, Services, fresh, lasting
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
 from fanlight.drawing.scene import LARGEST
@@ -52,7 +52,7 @@ def _load(context: Context, who: Visitor, digest: str) -> tuple[bytes, str, list
 
 
 @router.get("/artifacts/{digest}", response_model=wire.ArtifactInfo)
-def describe(digest: str, context: Services, who: Who, request: Request) -> Response:
+def describe(digest: str, context: Services, who: Reader, request: Request) -> Response:
     """Metadata, scale, sentence and table: what a page needs to show the picture with its words."""
     blob, target, classes = _load(context, who, digest)
     if (same := fresh(request, digest)) is not None:
@@ -80,7 +80,7 @@ def describe(digest: str, context: Services, who: Who, request: Request) -> Resp
 def render(
     digest: str,
     context: Services,
-    who: Who,
+    who: Reader,
     request: Request,
     cmap: Colours = None,
     lo: Scale = None,
@@ -101,7 +101,7 @@ def render(
 @router.get(
     "/artifacts/{digest}/raw", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
 )
-def raw(digest: str, context: Services, who: Who, request: Request) -> Response:
+def raw(digest: str, context: Services, who: Reader, request: Request) -> Response:
     """The stored arrays: safetensors."""
     blob, _, _ = _load(context, who, digest)
     if (same := fresh(request, digest)) is not None:
@@ -115,7 +115,7 @@ def raw(digest: str, context: Services, who: Who, request: Request) -> Response:
 
 
 @router.get("/artifacts/{digest}/table.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
-def table(digest: str, context: Services, who: Who, request: Request) -> Response:
+def table(digest: str, context: Services, who: Reader, request: Request) -> Response:
     """The table that goes with the drawing."""
     blob, _, classes = _load(context, who, digest)
     if (same := fresh(request, digest)) is not None:

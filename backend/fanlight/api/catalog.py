@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from sqlalchemy import select
 
 from fanlight import wire
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Explainer, Reader, Services
 from fanlight.explainers.registry import registry
 from fanlight.quality import world
 from fanlight.service import datasets
@@ -27,30 +27,30 @@ async def _loaded(context: Services) -> None:
 
 
 @router.get("/models", dependencies=[Depends(_loaded)])
-def models(context: Services, _: Who) -> list[wire.Model]:
+def models(context: Services, _: Reader) -> list[wire.Model]:
     """The registered models, without their class names and cards."""
     return context.models.listed()
 
 
 @router.get("/models/{id}", dependencies=[Depends(_loaded)])
-def model(id: str, context: Services, _: Who) -> wire.Model:
+def model(id: str, context: Services, _: Reader) -> wire.Model:
     return context.models.shown(id)
 
 
 @router.post("/models/{id}/examination", status_code=202, dependencies=[Depends(_loaded)])
-async def examine(id: str, context: Services, who: Who) -> wire.Examination:
+async def examine(id: str, context: Services, who: Explainer) -> wire.Examination:
     """Loads and runs the model in a process of its own, as `fanlight doctor MODEL` does; one model at a time (429 meanwhile)."""
     return await context.examinations.start(who, id)
 
 
 @router.get("/models/{id}/examination", dependencies=[Depends(_loaded)])
-async def examined(id: str, context: Services, who: Who) -> wire.Examination:
+async def examined(id: str, context: Services, who: Reader) -> wire.Examination:
     """What was found the last time, or that it is going on."""
     return await context.examinations.get(who, id)
 
 
 @router.get("/explainers")
-def explainers(context: Services, _: Who) -> list[wire.ExplainerInfo]:
+def explainers(context: Services, _: Reader) -> list[wire.ExplainerInfo]:
     """The methods, with their parameters as JSON Schema."""
     return [
         wire.ExplainerInfo(
@@ -76,7 +76,7 @@ def explainers(context: Services, _: Who) -> list[wire.ExplainerInfo]:
 
 
 @router.get("/datasets")
-def all_datasets(context: Services, who: Who) -> list[wire.Dataset]:
+def all_datasets(context: Services, who: Reader) -> list[wire.Dataset]:
     return datasets.listed(context, who)
 
 
@@ -84,7 +84,7 @@ def all_datasets(context: Services, who: Who) -> list[wire.Dataset]:
 def samples(
     id: str,
     context: Services,
-    who: Who,
+    who: Reader,
     cursor: str | None = None,
     limit: int = 48,
     q: str | None = Query(None, max_length=200),
@@ -94,7 +94,7 @@ def samples(
 
 
 @router.get("/system")
-async def system(context: Services, who: Who) -> wire.System:
+async def system(context: Services, who: Reader) -> wire.System:
     health = await context.engine.health()
     kept = select(counter.c.value).where(counter.c.workspace == who.workspace, counter.c.name == "explanations")
     s = context.settings

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from fanlight import images, wire
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Reader, Services
 from fanlight.api.artifacts import Scale
 from fanlight.drawing import renderer
 from fanlight.service import comparisons
@@ -25,14 +25,14 @@ RAW: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-str
 def compare(
     ids: Annotated[str, Query(max_length=600, description="two to four explanations, with commas")],
     context: Services,
-    who: Who,
+    who: Reader,
 ) -> wire.Comparison:
     """Rank correlation of each pair on a common grid."""
     return comparisons.compare(context, who, [i.strip() for i in ids.split(",") if i.strip()])
 
 
 @router.get("/comparisons/{a}/{b}")
-def describe(a: str, b: str, context: Services, who: Who) -> wire.ArtifactInfo:
+def describe(a: str, b: str, context: Services, who: Reader) -> wire.ArtifactInfo:
     """The map of `a` minus `b`: its scale, sentence and table."""
     made, sentence = comparisons.difference(context, who, a, b)
     draw = renderer(made.kind)
@@ -50,13 +50,13 @@ def describe(a: str, b: str, context: Services, who: Who) -> wire.ArtifactInfo:
 
 
 @router.get("/comparisons/{a}/{b}/render.png", response_class=Response, responses=PNG)
-def render(a: str, b: str, context: Services, who: Who, lo: Scale = None, hi: Scale = None) -> Response:
+def render(a: str, b: str, context: Services, who: Reader, lo: Scale = None, hi: Scale = None) -> Response:
     made, _ = comparisons.difference(context, who, a, b)
     return Response(images.png(renderer(made.kind).image(made, lo=lo, hi=hi)), media_type="image/png", headers=KEPT)
 
 
 @router.get("/comparisons/{a}/{b}/raw", response_class=Response, responses=RAW)
-def raw(a: str, b: str, context: Services, who: Who) -> Response:
+def raw(a: str, b: str, context: Services, who: Reader) -> Response:
     """The difference as safetensors."""
     made, _ = comparisons.difference(context, who, a, b)
     return Response(made.to_bytes(), media_type="application/octet-stream", headers=KEPT)

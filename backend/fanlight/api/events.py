@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Reader, Services
 from fanlight.errors import TooBusy
 from fanlight.service.bus import STREAMS
 from fanlight.service.context import Context, Visitor
@@ -25,7 +25,7 @@ def _room(context: Services) -> None:
 
 @router.get("/events", response_class=EventSourceResponse, dependencies=[Depends(_room)])
 async def events(
-    context: Services, who: Who, last_event_id: Annotated[str | None, Header(max_length=40)] = None
+    context: Services, who: Reader, last_event_id: Annotated[str | None, Header(max_length=40)] = None
 ) -> AsyncIterator[ServerSentEvent]:
     """Jobs and trust records of the workspace, as they change. Events with an id are replayed after a reconnect; progress is not."""
     last = ordinal(last_event_id) if last_event_id else None

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from sqlalchemy import select
 
 from fanlight import wire
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Explainer, Reader, Services
 from fanlight.api.body import StrictRoute
 from fanlight.errors import InvalidField, unknown
 from fanlight.service import checks, explain, interventions, pictures, records, search
@@ -49,7 +49,7 @@ async def _answer(context: Context, who: Visitor, promise: Promise, wait: float)
 
 
 @router.post("/explanations", responses=ACCEPTED, response_model=wire.Explanation)
-async def ask(request: wire.ExplanationRequest, context: Services, who: Who, wait: Wait = 0.0) -> Response:
+async def ask(request: wire.ExplanationRequest, context: Services, who: Explainer, wait: Wait = 0.0) -> Response:
     """The stored explanation where there is one, else a promise. Equal requests share one computation."""
     promise = await asyncio.to_thread(explain.submit, context, who, request)
     return await _answer(context, who, promise, wait)
@@ -58,7 +58,7 @@ async def ask(request: wire.ExplanationRequest, context: Services, who: Who, wai
 @router.post(
     "/interventions", responses={**ACCEPTED, 201: {"model": wire.Explanation}}, response_model=wire.Explanation
 )
-async def intervene(request: wire.InterventionRequest, context: Services, who: Who, wait: Wait = 0.0) -> Response:
+async def intervene(request: wire.InterventionRequest, context: Services, who: Explainer, wait: Wait = 0.0) -> Response:
     """A new explanation whose parent is the given one, with the whole list of edits."""
     promise = await asyncio.to_thread(interventions.intervene, context, who, request)
     answer = await _answer(context, who, promise, wait)
@@ -67,7 +67,7 @@ async def intervene(request: wire.InterventionRequest, context: Services, who: W
 
 
 @router.post("/live", response_model=wire.LivePanel)
-async def live(request: wire.LiveRequest, context: Services, who: Who) -> wire.LivePanel:
+async def live(request: wire.LiveRequest, context: Services, who: Explainer) -> wire.LivePanel:
     """The panel after the edits, from frozen artifacts; nothing is stored. Of a session only the latest `seq` is answered."""
     return await context.live.answer(who, request)
 
@@ -75,7 +75,7 @@ async def live(request: wire.LiveRequest, context: Services, who: Who) -> wire.L
 @router.get("/explanations")
 def listed(
     context: Services,
-    who: Who,
+    who: Reader,
     q: Annotated[str | None, Query(max_length=200)] = None,
     model: str | None = None,
     explainer: str | None = None,
@@ -106,36 +106,36 @@ def listed(
 
 
 @router.get("/explanations/{id}")
-def one(id: str, context: Services, who: Who) -> wire.Explanation:
+def one(id: str, context: Services, who: Reader) -> wire.Explanation:
     return read(context, who, id)
 
 
 @router.patch("/explanations/{id}")
-def patch(id: str, changes: wire.ExplanationPatch, context: Services, who: Who) -> wire.Explanation:
+def patch(id: str, changes: wire.ExplanationPatch, context: Services, who: Explainer) -> wire.Explanation:
     explain.patch(context, who, id, changes)
     return read(context, who, id)
 
 
 @router.delete("/explanations/{id}")
-def delete(id: str, context: Services, who: Who) -> wire.Deleted:
+def delete(id: str, context: Services, who: Explainer) -> wire.Deleted:
     """Deletes the record and revokes its live shares, which the answer names."""
     return explain.remove(context, who, id)
 
 
 @router.post("/explanations/{id}/recompute", responses=ACCEPTED, response_model=wire.Explanation)
-async def recompute(id: str, context: Services, who: Who, wait: Wait = 0.0) -> Response:
+async def recompute(id: str, context: Services, who: Explainer, wait: Wait = 0.0) -> Response:
     """Computes it again; the new record says how its numbers compare and supersedes the old one."""
     promise = await asyncio.to_thread(explain.recompute, context, who, id)
     return await _answer(context, who, promise, wait)
 
 
 @router.get("/explanations/{id}/trust")
-def trust(id: str, context: Services, who: Who) -> wire.Trust:
+def trust(id: str, context: Services, who: Reader) -> wire.Trust:
     return read(context, who, id).trust
 
 
 @router.post("/explanations/{id}/trust", responses={202: {"model": wire.Trust}}, response_model=wire.Trust)
-def measure(id: str, context: Services, who: Who, wanted: wire.TrustRequest | None = None) -> JSONResponse:
+def measure(id: str, context: Services, who: Explainer, wanted: wire.TrustRequest | None = None) -> JSONResponse:
     """Measures how faithful the map is, and what is named beyond that. 202 while it is computed.
 
     Insertion and deletion share their forward passes and are always measured together; `measures` without them measures only the further
@@ -146,32 +146,32 @@ def measure(id: str, context: Services, who: Who, wanted: wire.TrustRequest | No
 
 
 @router.get("/explanations/{id}/trust/measures")
-def measures(id: str, context: Services, who: Who) -> list[wire.Measure]:
+def measures(id: str, context: Services, who: Reader) -> list[wire.Measure]:
     """What can be measured further, and what it will cost."""
     return checks.offered(context, who, id)
 
 
 @router.get("/explanations/{id}/card.png", response_class=Response, responses=PNG)
-def card(id: str, context: Services, who: Who) -> Response:
+def card(id: str, context: Services, who: Reader) -> Response:
     """The picture beside its map, for lists."""
     return _png(pictures.card(context, who, id))
 
 
 @router.get("/explanations/{id}/overlay.png", response_class=Response, responses=PNG)
-def overlay(id: str, context: Services, who: Who, size: Annotated[int, Query(ge=16, le=2048)] = 768) -> Response:
+def overlay(id: str, context: Services, who: Reader, size: Annotated[int, Query(ge=16, le=2048)] = 768) -> Response:
     """The map over its picture, on one scale."""
     return _png(pictures.overlay(context, who, id, size))
 
 
 @router.get("/explanations/{id}/preview.png", response_class=Response, responses=PNG)
-def preview(id: str, context: Services, who: Who) -> Response:
+def preview(id: str, context: Services, who: Reader) -> Response:
     return _png(pictures.social(context, who, id))
 
 
 @router.get("/jobs")
 def jobs(
     context: Services,
-    who: Who,
+    who: Reader,
     state: str | None = None,
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: int = 100,
@@ -202,7 +202,7 @@ def jobs(
 
 
 @router.get("/jobs/{id}")
-def one_job(id: str, context: Services, who: Who) -> wire.Job:
+def one_job(id: str, context: Services, who: Reader) -> wire.Job:
     def act(conn: Any) -> wire.Job:
         row = records.job_row(conn, who.workspace, id)
         if row is None:
@@ -213,7 +213,7 @@ def one_job(id: str, context: Services, who: Who) -> wire.Job:
 
 
 @router.delete("/jobs/{id}")
-def cancel(id: str, context: Services, who: Who) -> wire.Job:
+def cancel(id: str, context: Services, who: Explainer) -> wire.Job:
     """Leaves the job; it stops when nobody waits for it any more. Only those who asked for it can."""
     if context.db.write(lambda c: ledger.cancel(c, who.workspace, id, who.principal)):
         context.dispatcher.stop(id)

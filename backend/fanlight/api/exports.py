@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Reader, Services
 from fanlight.drawing import page
 from fanlight.drawing.sorry import sorry_page
 from fanlight.errors import FanlightError
@@ -21,7 +21,7 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/explanations/{id}/export.{form}", response_class=Response, responses=FILES)
-def export(id: str, form: exports.Form, context: Services, who: Who, request: Request) -> Response:
+def export(id: str, form: exports.Form, context: Services, who: Reader, request: Request) -> Response:
     """A file: report (html, pdf), figure (svg, png), numbers (csv, parquet, safetensors), citation (bib), record (json)."""
     try:
         blob = exports.export(context, who, id, form)

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
@@ -37,6 +37,7 @@ UPLOADS = ("/api/v1/inputs",)
 ENDLESS = ("/api/v1/events",)
 PLAIN = "/:@!$&'()*+,;=~"  # what a path may hold as it is (RFC 3986, pchar)
 WHERE = "The server prints it when it starts."
+Keys = Callable[[str], Awaitable[Visitor]]
 Answer = tuple[int, dict[str, str], bytes]
 LOGIN = (Path(__file__).parent / "login.html").read_text("utf-8")
 LOCAL = ("127.0.0.1", "localhost", "[::1]", "::1", "testserver")
@@ -79,10 +80,10 @@ class Door:
 
 
 class Gate:
-    """ASGI middleware. Args: app; door."""
+    """ASGI middleware. Args: app; door; keys: who holds an API key, or Unauthorized."""
 
-    def __init__(self, app: ASGIApp, door: Door):
-        self.app, self.door = app, door
+    def __init__(self, app: ASGIApp, door: Door, keys: Keys | None = None):
+        self.app, self.door, self.keys = app, door, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -95,7 +96,7 @@ class Gate:
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         try:
             path = self._path(scope, headers)
-            answer = self._enter(scope, path, headers)
+            answer = await self._enter(scope, path, headers)
             if answer is None and path == "/login":
                 answer = await self._login(scope, receive, headers)
             if answer is None and path == "/favicon.ico":
@@ -146,7 +147,7 @@ class Gate:
             raise BadRequest("A query holds no NUL characters.", code="bad_query")
         return path
 
-    def _enter(self, scope: Scope, path: str, headers: Mapping[str, str]) -> Answer | None:
+    async def _enter(self, scope: Scope, path: str, headers: Mapping[str, str]) -> Answer | None:
         """None lets the request pass, with the visitor in its state; else the answer."""
         public = path in PUBLIC or any(p.endswith("/") and path.startswith(p) for p in PUBLIC)
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -162,6 +163,13 @@ class Gate:
         state = scope.setdefault("state", {})
         bearer = headers.get("authorization", "")
         if bearer[:7].lower() == "bearer ":
+            if self.keys is not None and bearer[7:].strip().startswith("fl_"):
+                if not path.startswith("/api/v1/") and path != "/metrics" and not public:
+                    raise Forbidden(
+                        "A key opens the API, not the pages.", code="scope", hint="Pages take the access token."
+                    )
+                state["visitor"] = await self.keys(bearer[7:].strip())
+                return None
             if not self.door.knows(bearer[7:].strip()):
                 raise Unauthorized(
                     "This token is not the one of this server.",

@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from sqlalchemy import Connection, func, select, text
 
 from fanlight import meters
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Reader, Services
 from fanlight.errors import FanlightError, Unavailable
 from fanlight.service.context import Context
 from fanlight.store.database import now
@@ -52,7 +52,7 @@ async def readyz(request: Request) -> JSONResponse:
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(context: Services, _: Who) -> Response:
+async def metrics(context: Services, _: Reader) -> Response:
     """Prometheus text. What needs the database is left out, and counted as an error, while that is away."""
     health = await context.engine.health()
     registry = CollectorRegistry()

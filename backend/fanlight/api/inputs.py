@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from pydantic import ValidationError
 
 from fanlight import wire
-from fanlight.api.access import Services, Who, fresh, lasting
+from fanlight.api.access import Explainer, Reader, Services, fresh, lasting
 from fanlight.errors import InvalidField, TooLarge
 from fanlight.service import inputs, prompts
 
@@ -44,7 +44,7 @@ Size = Annotated[int, Query(ge=1, le=inputs.MAX_SIDE, description="length of the
 
 @router.post("/inputs", status_code=201, openapi_extra=BODIES)
 async def upload(
-    context: Services, who: Who, request: Request, file: Annotated[UploadFile | None, File()] = None
+    context: Services, who: Explainer, request: Request, file: Annotated[UploadFile | None, File()] = None
 ) -> wire.Input:
     """A picture (PNG, JPEG, WebP, TIFF, BMP, GIF) as a file of a form, or as JSON what is no file: a prompt. The same content is the same input."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
@@ -77,32 +77,34 @@ def _new(body: Any) -> wire.NewInput:
 
 
 @router.get("/inputs/{id}")
-def one(id: str, context: Services, who: Who) -> wire.Input:
+def one(id: str, context: Services, who: Reader) -> wire.Input:
     return inputs.to_wire(context, context.db.read(lambda c: inputs.find(c, who.workspace, id)))
 
 
 @router.get("/inputs/{id}/thumbnail.png", response_class=Response, responses={200: {"content": {"image/png": {}}}})
-def thumbnail(id: str, context: Services, who: Who, request: Request) -> Response:
+def thumbnail(id: str, context: Services, who: Reader, request: Request) -> Response:
     row = context.db.read(lambda c: inputs.find(c, who.workspace, id))
     return fresh(request, id) or _picture(inputs.thumbnail(context, row), "png", id)
 
 
 @router.get("/inputs/{id}/thumbnail.webp", response_class=Response, responses={200: {"content": {"image/webp": {}}}})
-def thumbnail_webp(id: str, context: Services, who: Who, request: Request) -> Response:
+def thumbnail_webp(id: str, context: Services, who: Reader, request: Request) -> Response:
     """The thumbnail at a tenth of the bytes."""
     row = context.db.read(lambda c: inputs.find(c, who.workspace, id))
     return fresh(request, id) or _picture(inputs.thumbnail_webp(context, row), "webp", id)
 
 
 @router.get("/inputs/{id}/image.png", response_class=Response, responses={200: {"content": {"image/png": {}}}})
-def image(id: str, context: Services, who: Who, request: Request, box: Part = None, size: Size = 512) -> Response:
+def image(id: str, context: Services, who: Reader, request: Request, box: Part = None, size: Size = 512) -> Response:
     """The stored pixels, exactly where `size` is that of the part."""
     row, part = context.db.read(lambda c: inputs.find(c, who.workspace, id)), _box(box)
     return fresh(request, id) or _picture(inputs.view(context, row, part, size), "png", id)
 
 
 @router.get("/inputs/{id}/image.jpg", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
-def image_jpeg(id: str, context: Services, who: Who, request: Request, box: Part = None, size: Size = 512) -> Response:
+def image_jpeg(
+    id: str, context: Services, who: Reader, request: Request, box: Part = None, size: Size = 512
+) -> Response:
     """The same for looking at: JPEG, `size` at most, never enlarged."""
     row, part = context.db.read(lambda c: inputs.find(c, who.workspace, id)), _box(box)
     return fresh(request, id) or _picture(inputs.view(context, row, part, size, exact=False), "jpeg", id)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
 from fanlight import wire
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Services, Sharer
 from fanlight.api.body import StrictRoute
 from fanlight.drawing import page
 from fanlight.errors import FanlightError, InvalidField
@@ -31,7 +31,7 @@ LEVELS = 4
 
 
 @router.post("/shares", status_code=201)
-def create(request: wire.ShareRequest, context: Services, who: Who) -> wire.NewShare:
+def create(request: wire.ShareRequest, context: Services, who: Sharer) -> wire.NewShare:
     """A link to exactly what is stored now. The token is shown once."""
     _modest(request.view)
     return shares.create(context, who, request)
@@ -40,14 +40,14 @@ def create(request: wire.ShareRequest, context: Services, who: Who) -> wire.NewS
 @router.get("/shares")
 def listed(
     context: Services,
-    who: Who,
+    who: Sharer,
     explanation: Annotated[str | None, Query(description="only live shares of this record")] = None,
 ) -> list[wire.Share]:
     return shares.listed(context, who, of=explanation)
 
 
 @router.delete("/shares/{id}")
-def revoke(id: str, context: Services, who: Who) -> wire.Share:
+def revoke(id: str, context: Services, who: Sharer) -> wire.Share:
     """The link is dead from now on."""
     return shares.revoke(context, who, id)
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
 from fanlight import wire
-from fanlight.api.access import Services, Who
+from fanlight.api.access import Explainer, Reader, Services
 from fanlight.api.body import StrictRoute
 from fanlight.drawing import sweep_page
 from fanlight.errors import InvalidField
@@ -24,55 +24,55 @@ Wait = Annotated[float, Query(ge=0, le=30, description="Seconds to wait for a su
 
 
 @router.post("/sweeps", status_code=201)
-def create(request: wire.SweepRequest, context: Services, who: Who) -> wire.Sweep:
+def create(request: wire.SweepRequest, context: Services, who: Explainer) -> wire.Sweep:
     """One method on one model over many pictures, as bulk work; it survives a crash of the server."""
     return sweeps.create(context, who, request)
 
 
 @router.get("/sweeps")
-def listed(context: Services, who: Who, cursor: Cursor = None, limit: int = 24) -> wire.Page[wire.Sweep]:
+def listed(context: Services, who: Reader, cursor: Cursor = None, limit: int = 24) -> wire.Page[wire.Sweep]:
     """Newest first."""
     return sweeps.listed(context, who, cursor=cursor, limit=_limit(limit))
 
 
 @router.get("/sweeps/{id}")
-def one(id: str, context: Services, who: Who) -> wire.Sweep:
+def one(id: str, context: Services, who: Reader) -> wire.Sweep:
     return sweeps.one(context, who, id)
 
 
 @router.post("/sweeps/{id}/pause")
-def pause(id: str, context: Services, who: Who) -> wire.Sweep:
+def pause(id: str, context: Services, who: Explainer) -> wire.Sweep:
     """What is being computed is finished; nothing further begins. Only who asked for it can."""
     return sweeps.pause(context, who, id)
 
 
 @router.post("/sweeps/{id}/resume")
-def resume(id: str, context: Services, who: Who) -> wire.Sweep:
+def resume(id: str, context: Services, who: Explainer) -> wire.Sweep:
     return sweeps.resume(context, who, id)
 
 
 @router.post("/sweeps/{id}/cancel")
-def cancel(id: str, context: Services, who: Who) -> wire.Sweep:
+def cancel(id: str, context: Services, who: Explainer) -> wire.Sweep:
     """Ends it; what is finished stays."""
     return sweeps.cancel(context, who, id)
 
 
 @router.delete("/sweeps/{id}")
-def remove(id: str, context: Services, who: Who) -> wire.Deleted:
+def remove(id: str, context: Services, who: Explainer) -> wire.Deleted:
     """Forgets a sweep that is over; its explanations stay."""
     return sweeps.remove(context, who, id)
 
 
 @router.get("/sweeps/{id}/items")
 def items(
-    id: str, context: Services, who: Who, state: str = "", cursor: Cursor = None, limit: int = 100
+    id: str, context: Services, who: Reader, state: str = "", cursor: Cursor = None, limit: int = 100
 ) -> wire.Page[wire.SweepItem]:
     """The pictures in order, with what came of each; `state` may be several, with commas."""
     return sweeps.items(context, who, id, states=state, cursor=cursor, limit=_limit(limit))
 
 
 @router.get("/sweeps/{id}/summary")
-async def summary(id: str, context: Services, who: Who, wait: Wait = 0.0) -> wire.SweepSummary:
+async def summary(id: str, context: Services, who: Reader, wait: Wait = 0.0) -> wire.SweepSummary:
     """What is known so far: accuracy, faithfulness, groups of maps. `current` is false where a newer one is being made."""
     return await context.summaries.answer(who, id, wait)
 
@@ -83,7 +83,7 @@ def cluster(
     number: int,
     name: Literal["picture", "map"],
     context: Services,
-    who: Who,
+    who: Reader,
     content: Annotated[str, Query(max_length=64, description="Of the summary: another one, another address.")] = "",  # noqa: ARG001
 ) -> Response:
     """The mean picture or the mean map of a group of the summary."""
@@ -92,7 +92,7 @@ def cluster(
 
 
 @router.get("/sweeps/{id}/export.{form}", response_class=Response, responses=FILES)
-async def export(id: str, form: sweeps_export.Form, context: Services, who: Who) -> Response:
+async def export(id: str, form: sweeps_export.Form, context: Services, who: Reader) -> Response:
     """A file: every item (csv, json) or the summary to read and keep (html)."""
     if form == "html":
         await context.summaries.answer(who, id, 30.0)

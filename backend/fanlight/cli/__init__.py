@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fanlight.cli import bench, datasets, doctor, explain, maintain, models, pages, serve, share, sweep
+from fanlight.cli import bench, datasets, doctor, explain, keys, maintain, models, pages, serve, share, sweep
 from fanlight.cli.output import EXIT_CODES, Commands
 
 app = typer.Typer(
@@ -19,6 +19,8 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("pages")(pages.pages)
 app.command("doctor")(doctor.doctor)
+app.add_typer(keys.app, name="keys")
+app.command("audit")(keys.audit)
 app.command("backup")(maintain.backup)
 app.command("restore")(maintain.restore)
 app.command("gc")(maintain.gc)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fanlight.service.sweeps_summary import Summaries
 
 WORKSPACE = "default"
+SCOPES = ("read", "explain", "share", "admin")  # what a key may be allowed; admin includes the others
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class Visitor:
     workspace: str = WORKSPACE
     person: bool = False
     """Looks at pages, so that it is worth while to foresee what is asked next; a program is not."""
+    scopes: frozenset[str] = frozenset(SCOPES)
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes or "admin" in self.scopes
 
 
 SYSTEM = Visitor("fanlight")

@@ -21,6 +21,7 @@ from fanlight.service.keys import NUMERICS, key
 from fanlight.service.listing import count
 from fanlight.service.shares import revoke_for
 from fanlight.store import ledger
+from fanlight.store.audit import note
 from fanlight.store.database import now
 from fanlight.store.news import announce
 from fanlight.store.tables import dataset, explanation, job, prediction, reference, sample, tag
@@ -339,6 +340,8 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.Explanat
                 conn.execute(insert(tag).values(explanation=ident, tag=t, workspace=visitor.workspace))
         if given:
             conn.execute(update(explanation).where(explanation.c.id == ident).values(**given))
+        changed = sorted(changes.model_dump(exclude_none=True))
+        note(conn, visitor.workspace, visitor.principal, "explanation.change", ident, {"fields": changed})
         ledger.emit(conn, visitor.workspace, {"type": "changed", "explanation": ident})
 
     context.db.write(act)
@@ -355,6 +358,7 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
         stop.extend(conn.execute(working).scalars())
         conn.execute(delete(job).where(job.c.explanation == ident))
         announce(conn, stop=stop)
+        note(conn, visitor.workspace, visitor.principal, "explanation.delete", ident, {"shares": revoked})
         conn.execute(delete(explanation).where(explanation.c.id == ident))
         # What it superseded stands again, and answers equal requests.
         back = {"superseded_by": None, "live": row.live, "key": row.key if row.live else explanation.c.key}

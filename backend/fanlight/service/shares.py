@@ -19,8 +19,9 @@ from fanlight.quality import world
 from fanlight.service.context import Context, Visitor
 from fanlight.service.records import explanation_wire
 from fanlight.store import ledger
+from fanlight.store.audit import note
 from fanlight.store.database import now
-from fanlight.store.tables import audit, explanation, input_, reference, share, share_item
+from fanlight.store.tables import explanation, input_, reference, share, share_item
 
 DAY = 86_400_000_000
 
@@ -210,14 +211,7 @@ def _wire(items: Mapping[str, list[str]], row: Row[Any]) -> wire.Share:
 
 
 def _note(conn: Connection, visitor: Visitor, action: str, subject: str, detail: Mapping[str, Any]) -> None:
-    row = {
-        "workspace": visitor.workspace,
-        "principal": visitor.principal,
-        "action": action,
-        "subject": subject,
-        "detail": dict(detail),
-    }
-    conn.execute(insert(audit).values(**row, created=now(conn)))
+    note(conn, visitor.workspace, visitor.principal, action, subject, detail)
 
 
 def _hash(token: str) -> str:

@@ -297,7 +297,18 @@ audit = Table(
     Column("subject", String(128), nullable=False),
     Column("detail", Json, nullable=False),
     Column("created", Micros, nullable=False),
+    Index("ix_audit_recent", "workspace", "id"),
 )
+
+# Keys of programs. Only a hash of the secret is kept.
+api_key = Table(
+    "api_key", metadata, Column("id", String(32), primary_key=True), *_who(),
+    Column("name", String(100), nullable=False),
+    Column("secret_hash", String(64), nullable=False),
+    Column("scopes", Json, nullable=False),
+    Column("created", Micros, nullable=False), Column("expires", Micros), Column("revoked", Micros), Column("used", Micros),
+    Index("ix_api_key_recent", "workspace", "created"),
+)  # fmt: skip
 
 counter = Table(
     "counter",

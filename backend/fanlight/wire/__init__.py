@@ -64,6 +64,13 @@ from fanlight.wire.explanations import (
     TrustRequest as TrustRequest,
     Verified as Verified,
 )
+from fanlight.wire.keys import (
+    AuditEntry as AuditEntry,
+    Key as Key,
+    KeyRequest as KeyRequest,
+    NewKey as NewKey,
+    Scope as Scope,
+)
 from fanlight.wire.shares import (
     NewShare as NewShare,
     Share as Share,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,9 +10,11 @@ import dash
 from dash import html
 from dash.development.base_component import Component
 
+from fanlight import administration
 from fanlight.client import calls
-from fanlight.wire import System
+from fanlight.wire import Key, System
 from fanlight_ui import errors, session
+from fanlight_ui.views.numbers import when
 
 dash.register_page(__name__, path="/settings", title="Settings · Fanlight")
 
@@ -25,7 +28,14 @@ async def layout(**_address: Any) -> Component:
         [
             html.Div(html.H1("Settings"), className="head"),
             html.Div(
-                [appearance(), tour(), server(system), facts("Versions", system.versions), configured(system)],
+                [
+                    appearance(),
+                    tour(),
+                    server(system),
+                    facts("Versions", system.versions),
+                    configured(system),
+                    keys(await session.ask(administration.keys())),
+                ],
                 className="stack",
             ),
         ],
@@ -91,6 +101,22 @@ def configured(s: System) -> Component | None:
         if value not in (None, "", {}, []):
             told[name] = f"{words(value)} {unit}".strip()
     return facts("Configuration", told)
+
+
+def keys(known: list[Key]) -> Component:
+    """Which programs may do what here. Keys are made and revoked in the shell, where a secret does not stay on a page."""
+    rows = [html.Div([html.Dt(k.name), html.Dd(f"{', '.join(k.scopes)}; {standing(k)}; id {k.id}")]) for k in known]
+    shown = html.Dl(rows, className="facts") if rows else html.P("There are none.", className="quiet")
+    how = html.P([html.Code("fanlight keys create NAME --scope read"), " makes one."], className="quiet")
+    return html.Section([html.H2("Keys of programs"), shown, how], className="card pad")
+
+
+def standing(key: Key, now: float | None = None) -> str:
+    if key.revoked is not None:
+        return f"revoked {when(key.revoked)}"
+    if key.expires is not None and key.expires < (time.time() if now is None else now):
+        return f"over since {when(key.expires)}"
+    return f"last used {when(key.used)}" if key.used is not None else "never used"
 
 
 def words(value: object) -> str:
