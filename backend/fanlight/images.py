@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 from PIL.Image import Resampling
 
-from fanlight.decoding import Picture as Picture, Pixels, decode as decode, to_pixels
+from fanlight.decoding import Picture as Picture, Pixels as Pixels, decode as decode, to_pixels
 from fanlight.errors import InvalidField
 
 GREY = 128
