@@ -66,7 +66,10 @@ def cases(root: Path) -> dict[str, list[tuple[str, str]]]:
     return {part.split(":")[0]: BLOCK.findall(part) for part in re.split(r"^## Case ", text, flags=re.M)[1:]}
 
 
-@pytest.mark.parametrize("case", ["1", "2", "3"])
+SLOW = pytest.mark.slow  # the doctor runs every method on a network of full size: two minutes each
+
+
+@pytest.mark.parametrize("case", [pytest.param("1", marks=SLOW), "2", pytest.param("3", marks=SLOW)])
 def test_each_case_ends_with_a_server_that_offers_the_model(case, cases, running_server, tmp_path):
     offered = []
     for kind, text in cases[case]:
