@@ -1,7 +1,8 @@
 """The pictures of the documentation: `make figures` draws, for each method, a real map of a real picture by a model that ships with Fanlight.
 
-Methods that fit the default model explain a photograph; what does not fit it explains a drawing of the field guide by the field guide's network. What
-fits neither has no picture, and its page says why. The captions between `<!-- figure -->` and `<!-- /figure -->` are written here too.
+Methods that fit the default model explain a photograph; what does not fit it explains a drawing of the field guide by the field guide's
+network. Methods of other tasks explain the bundle of their task that ships. What fits none has no picture, and its page says why. The captions
+between `<!-- figure -->` and `<!-- /figure -->` are written here too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import torch
 from PIL import Image, ImageDraw
 from skimage import data
 
+from fanlight import bundles
 from fanlight.adapters import loader
+from fanlight.adapters.base import takes
 from fanlight.bench import _explained, world
 from fanlight.drawing import lettering, renderer, scene
 from fanlight.drawing.figure import ends
 from fanlight.drawing.places import short
+from fanlight.explainers.base import Drawing
 from fanlight.explainers.registry import registry
 from fanlight_models.worlds import fieldguide
 
@@ -30,6 +34,13 @@ SIDE, GAP, BELOW = 240, 8, 46
 INK, PAPER, LINE = "#1B1D21", "#FFFFFF", "#E4E4DF"
 PHOTO = "Chelsea, a photograph by Stéfan van der Walt (CC0, from scikit-image)"
 SCENE = "A drawing of the [field guide](../data/field-guide.md)"
+OTHERS = {
+    "concept-bottleneck": "scbm-field-guide",
+    "prototype-classifier": "prototypes-field-guide",
+    "text-to-image": "scenes-exact",
+}
+PROMPT = "red disc blue cross"
+WIDE = 2 * SIDE + GAP  # of a drawing that is no map
 HEADER = ("grad-cam", "integrated-gradients", "occlusion")  # in the picture of the README
 
 
@@ -102,6 +113,9 @@ def main() -> None:
     header: dict[str, Any] = {}
     for method in registry().values():
         params = method.Params()
+        if method.accepts in OTHERS:
+            other(method, bird)
+            continue
         fitting = [s for s in sources if _explained.unfit(method, params, s[0]) is None]
         if not fitting:
             reason = _explained.unfit(method, params, sources[0][0])
@@ -123,6 +137,39 @@ def main() -> None:
             f"(unit: {artifact.meta['unit']}), the map over the picture.*",
         )
     save(overview(header), DOCS / "figures" / "overview.webp")
+
+
+def other(method: Any, bird: Any) -> None:
+    """Of a method whose result is no map: the picture, and the drawing that pages and reports show."""
+    place = next((p for p in bundles.shipped() if p.name == OTHERS[method.accepts]), None)
+    if place is None:
+        caption(
+            method.name,
+            f"*There is no picture here: no model that ships with Fanlight fits. It takes a {method.accepts}.*",
+        )
+        return
+    model = loader.load(loader.source(place))
+    asked = takes(model.task) == "prompt"
+    one: Any = Drawing(PROMPT, None, 0, "figure") if asked else _explained.item(model, bird)
+    artifact = _explained.explained(method, method.Params(), model, one)[0]
+    drawing = renderer(artifact.kind).image(artifact, size=2 * WIDE).convert("RGB")
+    drawing = drawing.resize((WIDE, round(WIDE * drawing.height / drawing.width)), Image.Resampling.LANCZOS)
+    canvas = Image.new("RGB", (SIDE + GAP + WIDE, max(SIDE, drawing.height)), PAPER)
+    seen = artifact.arrays["picture"] if asked else one.image
+    canvas.paste(
+        Image.fromarray(seen).resize((SIDE, SIDE), Image.Resampling.NEAREST if asked else Image.Resampling.BICUBIC),
+        (0, 0),
+    )
+    canvas.paste(drawing, (SIDE + GAP, 0))
+    save(canvas, DOCS / "figures" / f"{method.name}.webp")
+    target = "the picture" if asked else short(one.target.name(model.classes))
+    sentence = renderer(artifact.kind).sentence(artifact, target=target)
+    about = f"Drawn for “{PROMPT}”" if asked else f"{SCENE}; asked about “{target}”"
+    caption(
+        method.name,
+        f"![The picture, and what {method.title} says of it. {sentence}](../figures/{method.name}.webp)\n\n"
+        f"*{about}, by {model.name}, at the method's defaults.*",
+    )
 
 
 def overview(made: dict[str, Any]) -> Image.Image:
