@@ -90,8 +90,8 @@ def write(folder: Path) -> Path:
         torch.manual_seed(0)
         model = build(config)
         with torch.no_grad():
-            for name, values in model.spread.named_parameters():
-                if name == "linear.bias":  # else hardly anything correlates
+            for name, values in model.named_parameters():
+                if name == "spread.linear.bias":  # else hardly anything correlates
                     values.normal_(std=0.2)
         cases, labels = torch.rand(1000, CONCEPTS), torch.randint(0, CLASSES, (1000,))
     bundle.write(
