@@ -18,7 +18,9 @@ def test_the_recipe_ends_with_a_bundle(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(recipe, "EPOCHS", {"backbone": 1, "warm": 1, "joint": 1, "slots": 1, "last": 1})
     monkeypatch.setattr(recipe, "BATCH", 32)
     threads = torch.get_num_threads()
-    recipe.main(["--out", str(tmp_path), "--scenes", "96", "--measured", "20", "--checkpoint", str(tmp_path / "c.part")])
+    recipe.main(
+        ["--out", str(tmp_path), "--scenes", "96", "--measured", "20", "--checkpoint", str(tmp_path / "c.part")]
+    )
     torch.set_num_threads(threads)
     model = bundles.load(tmp_path / recipe.NAME)
     held = bundle.read(tmp_path / recipe.NAME)

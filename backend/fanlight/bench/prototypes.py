@@ -114,7 +114,7 @@ def _explained(server: Server) -> str:
     with httpx.Client(base_url=f"{server.url}/api/v1", headers=server.headers, timeout=120, trust_env=False) as http:
         source = http.post("/inputs", files={"file": ("noise.png", out.getvalue())}).json()["id"]
         body = {"model": "large", "input": source, "explainer": "protovit"}
-        answer = http.post("/explanations", params={"wait": 60}, json=body).json()
+        answer = http.post("/explanations", params={"wait": 30}, json=body).json()
     if answer.get("state") != "succeeded":
         raise FanlightError(f"The large model could not be explained: {answer}", code="job_failed")
     return str(answer["id"])
