@@ -186,6 +186,10 @@ def add_routes(s: WireServer) -> None:
         gone = s.records.pop(record(id).id)
         return wire.Deleted(id=gone.id, revoked_shares=[x.id for x in s.shares.values() if id in x.explanations])
 
+    @app.get(v1 + "/explanations/{id}/card.png")
+    async def card(id: str) -> Response:
+        return _png(s.pictures[record(id).input].resize((96, 96)))
+
     @app.post(v1 + "/explanations/{id}/recompute")
     async def recompute(id: str) -> Response:
         old = record(id)
