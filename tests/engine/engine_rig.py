@@ -63,7 +63,9 @@ class Rig:
         explainers: files of further ones.
     """
 
-    def __init__(self, kind: str, folder: Path, *, device: str = "cpu", explainers: tuple[str, ...] = (), **options: Any):
+    def __init__(
+        self, kind: str, folder: Path, *, device: str = "cpu", explainers: tuple[str, ...] = (), **options: Any
+    ):
         self.kind, self.folder = kind, folder
         self.path = folder / "tiny.py"
         self.path.write_text(MODEL)

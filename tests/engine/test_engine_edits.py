@@ -87,7 +87,10 @@ def test_an_edit_is_answered_from_what_is_stored(dimmed: Any) -> None:
     found = rig.run(rig.engine.edit(asked(work, stored, {"dim": 0.75})))
     assert found["artifact"]["name"] == "map" and found["artifact"]["detail"] == {}
     assert found["prediction"][0]["probability"] == 0.75
-    assert rig.run(rig.engine.edit(asked(work, stored, {"dim": 0.75}, kind="suggest"))) == {"edit": {"dim": 0.25}, "of": 1}
+    assert rig.run(rig.engine.edit(asked(work, stored, {"dim": 0.75}, kind="suggest"))) == {
+        "edit": {"dim": 0.25},
+        "of": 1,
+    }
 
 
 def test_what_is_saved_is_what_was_shown_and_replays_to_the_same_bytes(dimmed: Any) -> None:

@@ -135,7 +135,9 @@ def _explained(context: Context, conn: Connection, record: Row[Any], data: Mappi
         "prediction": data["prediction"],
         "top_class": top["name"],
         "top_probability": top["probability"],
-        "outcome": None if record.label is None or top["name"] is None else ("right" if _same(record.label, top["name"]) else "wrong"),
+        "outcome": None
+        if record.label is None or top["name"] is None
+        else ("right" if _same(record.label, top["name"]) else "wrong"),
         "artifacts": data["artifacts"],
         "summary": data["summary"],
         "provenance": data["provenance"],
