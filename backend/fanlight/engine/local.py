@@ -32,8 +32,6 @@ LINE = 64 * 2**20  # longest message from the child
 # Threads that spin long at OpenMP's barriers starve each other where cores are shared; threads that sleep at once are late at every
 # barrier, and a network has hundreds. So they spin for some microseconds (docs/decisions/0009).
 PATIENT = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
-# Activations are megabytes, and glibc keeps what was freed for later: 150 MB here. Blocks of 4 MiB and more are given back at once.
-FRUGAL = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 STARTS = 5  # deaths of the child before it was ready, one after the other, after which the engine gives up
 
 
@@ -235,7 +233,7 @@ class ProcessEngine:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE,
-            env={**PATIENT, **FRUGAL, **os.environ},
+            env={**PATIENT, **os.environ},
         )
         self._turn = ()
         self._send(self._config)
