@@ -39,6 +39,7 @@ from fanlight.api import (
     shapes,
     shares,
     sweeps,
+    trials,
     views,
 )
 from fanlight.api.access import known_query, scoped
@@ -58,6 +59,7 @@ from fanlight.service.live import Live
 from fanlight.service.models import Models
 from fanlight.service.sweeps_run import Sweeper
 from fanlight.service.sweeps_summary import Summaries
+from fanlight.service.trials_run import Trier
 from fanlight.settings import Settings
 from fanlight.store.database import Database
 from fanlight.store.migrate import upgrade
@@ -110,6 +112,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     context.foresight = Foresight(context)
     context.examinations = Examinations(context)
     context.sweeper, context.summaries = Sweeper(context), Summaries(context)
+    context.trier = Trier(context)
 
     app = FastAPI(
         title="Fanlight", version=__version__, lifespan=_lifespan, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json",
@@ -118,7 +121,20 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     app.state.context = context
     shapes.install(app)
     api = APIRouter(prefix="/api/v1", dependencies=[Depends(scoped), Depends(known_query)])
-    for part in (catalog, inputs, explanations, exports, comparisons, artifacts, shares, sweeps, views, keys, events):
+    for part in (
+        catalog,
+        inputs,
+        explanations,
+        exports,
+        comparisons,
+        artifacts,
+        shares,
+        sweeps,
+        trials,
+        views,
+        keys,
+        events,
+    ):
         api.include_router(part.router)
     app.include_router(api)
     app.include_router(health.router)
@@ -166,6 +182,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await context.engine.start()
     await context.dispatcher.start()
     context.sweeper.start()
+    context.trier.start()
     listener = None if context.db.sqlite else Listener(context.db.url, context.db.name, context.dispatcher.hear)
     if listener is not None:
         listener.start()
@@ -184,6 +201,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         if listener is not None:
             await asyncio.to_thread(listener.close)
         await context.sweeper.stop()
+        await context.trier.stop()
         await context.examinations.close()
         context.summaries.close()
         await context.dispatcher.drain(DRAIN)

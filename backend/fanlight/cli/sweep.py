@@ -14,6 +14,7 @@ from fanlight import wire
 from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.explain import of_class, parameters
 from fanlight.cli.output import FAILED, Json, ListByDefault, emit, say, table
+from fanlight.cli.trial import apply
 from fanlight.client import Call, Client
 from fanlight.drawing.sweep_page import counts, faithful, portion
 
@@ -21,6 +22,7 @@ OVER = ("done", "cancelled")
 POLL = 0.5
 
 app = typer.Typer(cls=ListByDefault, help="List the sweeps of a server; pause, resume or cancel one.")
+app.command("apply")(apply)
 Ident = Annotated[str, typer.Argument(metavar="ID")]
 
 

@@ -40,6 +40,12 @@ def canonical(edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> l
     return [{EDIT: {"concept": place, "value": value}} for place, value in said.items()]
 
 
+def told(edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str:
+    """Canonical answers in words: "bill shape hooked yes, spotted 0.3"."""
+    said = ((e[EDIT]["concept"], e[EDIT]["value"]) for e in edits)
+    return ", ".join(f"{plain(about['concepts'][k])} {v if isinstance(v, str) else format(v, '.3g')}" for k, v in said)
+
+
 def number(given: Any, names: Sequence[str]) -> int:
     """The number of a concept that is given by name, by its words ("bill shape hooked") or by number."""
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(names):

@@ -213,6 +213,9 @@ class Explainer:
     """What can be changed of its result without asking the network again: name of the edit -> what its value is, in words.
     The whole list is applied to the result as it was found, so that the order in which people clicked is not lost and no state is kept."""
 
+    general: ClassVar[frozenset[str]] = frozenset()
+    """Those of `edits` that mean the same for every picture, so that one list of them can be applied to many."""
+
     @classmethod
     def cost(cls, params: Any, size: tuple[int, int]) -> int:
         """Forward passes (a backward counts as one more) for one input of `size` = (H, W) at these parameters."""
@@ -232,6 +235,11 @@ class Explainer:
 
         Errors: InvalidField, code invalid_edit, for a value that makes no sense for this result.
         """
+        raise NotImplementedError
+
+    @classmethod
+    def told(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str:
+        """Canonical edits in words; of those that are `general`. Needs no torch and no model. Args as of `canonical`."""
         raise NotImplementedError
 
     def edit(

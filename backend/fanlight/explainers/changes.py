@@ -15,6 +15,8 @@ EDITS = {
     "exclude_region": "[x0, y0, x1, y1] in pixels of the stored picture: no prototype may look there",
     "why_not": "a class: its prototypes are shown beside, and the fewest that would have to go for it to win",
 }
+GENERAL = frozenset({"mute_prototype", "gate_part", "remove_part"})
+"""Regions are of one picture, and asking "why not?" changes nothing."""
 Region = tuple[float, float, float, float]
 Cell = tuple[int, int]
 
@@ -100,6 +102,19 @@ def canonical(edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> l
         *({"mute_prototype": j} for j in sorted(muted)),
         *([{"why_not": against}] if against is not None else []),
     ]  # fmt: skip
+
+
+def told(edits: Sequence[Mapping[str, Any]]) -> str:
+    """Canonical edits of `GENERAL` in words: "prototype 17 muted, part 2 of prototype 3 left out"; parts are counted from 1, as on the page."""
+    words = {"gate_part": "left out", "remove_part": "taken out, the others look again"}
+    said = []
+    for edit in edits:
+        ((kind, value),) = edit.items()
+        if kind == "mute_prototype":
+            said.append(f"prototype {value} muted")
+        else:
+            said.append(f"part {value[1] + 1} of prototype {value[0]} {words[kind]}")
+    return ", ".join(said)
 
 
 def excluded(regions: Sequence[Region], about: Mapping[str, Any]) -> set[Cell]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fanlight.service.models import Models
     from fanlight.service.sweeps_run import Sweeper
     from fanlight.service.sweeps_summary import Summaries
+    from fanlight.service.trials_run import Trier
 
 WORKSPACE = "default"
 SCOPES = ("read", "explain", "share", "admin")  # what a key may be allowed; admin includes the others
@@ -57,6 +58,7 @@ class Context:
     examinations: Examinations = field(init=False)
     sweeper: Sweeper = field(init=False)
     summaries: Summaries = field(init=False)
+    trier: Trier = field(init=False)
 
     @property
     def explainers(self) -> tuple[str, ...]:

@@ -40,11 +40,11 @@ def export(context: Context, visitor: Visitor, ident: str, form: Form) -> bytes:
     write = csv.writer(out, lineterminator="\n")
     write.writerow(COLUMNS)
     for r in rows:
-        write.writerow([_cell(getattr(r, c)) for c in COLUMNS])
+        write.writerow([cell(getattr(r, c)) for c in COLUMNS])
     return out.getvalue().encode()
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
     """A text that a spreadsheet would take for a formula is kept a text."""
     if value is None:
         return ""

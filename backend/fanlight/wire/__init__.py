@@ -93,6 +93,18 @@ from fanlight.wire.sweeps import (
     SweepState as SweepState,
     SweepSummary as SweepSummary,
 )
+from fanlight.wire.trials import (
+    Difference as Difference,
+    Move as Move,
+    Trial as Trial,
+    TrialClass as TrialClass,
+    TrialItem as TrialItem,
+    TrialItemState as TrialItemState,
+    TrialRequest as TrialRequest,
+    TrialState as TrialState,
+    TrialSummary as TrialSummary,
+    TrialWhere as TrialWhere,
+)
 from fanlight.wire.views import (
     VIEWED as VIEWED,
     SavedView as SavedView,

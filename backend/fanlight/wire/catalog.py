@@ -157,6 +157,8 @@ class ExplainerInfo(Wire):
     """Forward passes at default parameters on a 224 px model."""
     edits: dict[str, str] = {}
     """What can be changed of its results live, and in what words: POST /live, POST /interventions."""
+    general: list[str] = []
+    """Those of them that mean the same for every picture: POST /sweeps/{id}/trials."""
     paper: Citation
     docs: str
     world: WorldScore | None = None

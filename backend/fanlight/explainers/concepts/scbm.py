@@ -53,6 +53,7 @@ class Scbm(base.Explainer):
     returns = ("concepts",)
     version = "1"
     edits = {answers.EDIT: f'{{"concept": name or number, "value": {answers.VALUE}}}'}
+    general = frozenset(edits)
 
     class Params(base.Params):
         strategy: Literal["own", "confidence-region", "percentile", "empirical-percentile", "hard"] = Field(
@@ -69,6 +70,10 @@ class Scbm(base.Explainer):
     @classmethod
     def canonical(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> list[dict[str, Any]]:
         return answers.canonical(edits, about)
+
+    @classmethod
+    def told(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str:
+        return answers.told(edits, about)
 
     def run(self, model: ConceptClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context) -> base.Run:
         del ctx

@@ -53,6 +53,7 @@ class ProtoViT(base.Explainer):
     returns = ("prototypes",)
     version = "1"
     edits = changes.EDITS
+    general = changes.GENERAL
 
     class Params(base.Params):
         rows: int = Field(
@@ -66,6 +67,10 @@ class ProtoViT(base.Explainer):
     @classmethod
     def canonical(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> list[dict[str, Any]]:
         return changes.canonical(edits, about)
+
+    @classmethod
+    def told(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> str:  # noqa: ARG003 (they have no names)
+        return changes.told(edits)
 
     def run(
         self, model: TorchPrototypeClassifier, items: Sequence[base.Item], params: Params, ctx: base.Context
