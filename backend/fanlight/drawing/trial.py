@@ -15,9 +15,16 @@ def changed(found: TrialSummary) -> str:
     """How far accuracy moved, and whether the data say so; of what has labels."""
     c = found.change
     if c.value is None or c.lo is None or c.hi is None:
+        return crossed(found)
+    return f"Change: {points(c.value)} points (95 % interval {points(c.lo)} to {points(c.hi)}). {crossed(found)}"
+
+
+def crossed(found: TrialSummary) -> str:
+    """How many predictions became right, or wrong."""
+    c = found.change
+    if c.lo is None or c.hi is None:
         return "No picture has a label, so nothing says whether it helped."
-    said = f"{points(c.value)} points (95 % interval {points(c.lo)} to {points(c.hi)}): "
-    said += f"{found.corrected:,} corrected, {found.spoiled:,} spoiled."
+    said = f"{found.corrected:,} corrected, {found.spoiled:,} spoiled."
     if c.lo <= 0 <= c.hi:
         said += (
             " So few moves may be chance."

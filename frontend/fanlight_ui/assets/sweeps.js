@@ -7,6 +7,12 @@
         if (typeof id === "string") window.fanlight.go(`${window.fanlight.prefix}/e/${id}`);
         return dash_clientside.no_update;
       },
+      addressed(id) { // the rule that is shown is in the address, so that a reload shows it again
+        const query = new URLSearchParams(location.search);
+        if (id) query.set("trial", id); else query.delete("trial");
+        history.replaceState(history.state, "", location.pathname + (query.size ? `?${query}` : ""));
+        return dash_clientside.no_update;
+      },
     },
   });
 })();

@@ -23,7 +23,7 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import errors, sweeps
+from fanlight_ui import errors, sweeps, trial_panel
 from fanlight_ui.session import ask
 
 dash.register_page(__name__, path_template="/sweeps/<id>", title="Sweep · Fanlight")
@@ -35,7 +35,7 @@ WITHOUT = 50
 
 
 @errors.page
-async def layout(id: str, **_address: str) -> Component:
+async def layout(id: str, trial: str | None = None, **_address: str) -> Component:
     found, summary, without = await _asked(id, WAIT)
     return html.Main(
         [
@@ -45,6 +45,7 @@ async def layout(id: str, **_address: str) -> Component:
             dcc.Interval(id="sw-poll", interval=POLL, disabled=_still(found, summary)),
             html.Div(sweeps.head(found), id="sw-head"),
             html.Section(sweeps.progress(found), id="sw-progress", className="card pad job"),
+            html.Div(await trial_panel.panel(found, trial), id="sw-trial"),
             html.Div(await _body(found, summary, without), id="sw-summary"),
         ],
         className="page sweep",
