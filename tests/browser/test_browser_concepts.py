@@ -124,6 +124,18 @@ def test_from_the_workbench_to_a_link(visitor: Come) -> None:
             two,
         )
         assert "unsaved" in page.inner_text("#co-state")
+        assert page.locator("#co-steps li").count() == 3, "a reload keeps the steps too"
+        page.click("#co-undo")
+        me.until("() => document.querySelector('#co-moved').textContent.startsWith('You answered 1')")
+        page.reload()
+        page.wait_for_selector(".co-row")
+        me.until("() => document.querySelector('#co-moved').textContent.startsWith('You answered 1')")
+        page.click("#co-redo")
+        me.until("() => document.querySelector('#co-moved').textContent.startsWith('You answered 2')")
+        me.until(
+            "two => [...document.querySelectorAll('.co-row')].every(r => r.querySelector('.co-p').textContent === two[r.dataset.concept])",
+            two,
+        )
 
         page.click("#co-save")
         me.until("() => document.querySelector('#co-state')?.textContent === 'saved'")

@@ -87,6 +87,13 @@ def test_open_mute_leave_out_ask_why_not_undo_save_share_open_elsewhere(visitor:
         page.wait_for_selector(".pt-row.muted")
         page.wait_for_selector("text=Removing the weak part")
         assert page.url == kept
+        page.click("#pt-undo")
+        page.wait_for_selector("text=Removing the weak part", state="detached")
+        page.reload()
+        page.wait_for_selector(".pt-row.muted")
+        page.click("#pt-redo")
+        page.wait_for_selector("text=Removing the weak part")
+        assert page.url == kept and page.locator("#pt-redo").is_disabled()
 
         # why not another class?
         page.click("#pt-why")

@@ -1,5 +1,6 @@
 // The page on which concepts are corrected. Paints every number from a `detail` object: of the stored record at first, then of each answer of
-// POST /live. One request at a time, and of what happens meanwhile only the latest. The answers stand in the address; undo is the page's.
+// POST /live. One request at a time, and of what happens meanwhile only the latest. The answers stand in the address,
+// and what can be undone is kept in the tab.
 (() => {
   const IDLE = 350; // ms without a change before the next question is asked for
   const there = (url) => (url.startsWith(window.fanlight.prefix + "/") ? url : window.fanlight.prefix + url);
@@ -22,8 +23,12 @@
     paint(held.detail, held.summary);
     const last = page.detail.answers.at(-1)?.[0];
     select(last ?? strongest(), last !== undefined);
-    const given = fromAddress();
-    if (given && !near(given, page.own)) step(given); else suggest();
+    const given = fromAddress() ?? page.own, told = window.fanlight.steps.recall(page.record);
+    if (told && near(told.steps[0].answers, page.own) && near(told.steps[told.at].answers, given)) {
+      Object.assign(page, told);
+      controls();
+    } else if (!near(given, page.own)) return step(given);
+    if (near(now(), page.own)) suggest(); else ask();
   }
 
   // --- state
@@ -59,7 +64,12 @@
     page.at = to;
     moved();
   }
-  function moved() { controls(); address(); ask(); }
+  function moved() { controls(); address(); keepSteps(); ask(); }
+  function keepSteps() {
+    if (page.dragging) return; // it is kept with the answer to where the bar is let go
+    const over = Math.max(0, Math.min(page.at - 1, page.steps.length - window.fanlight.steps.MOST)); // the oldest go, the first stays
+    window.fanlight.steps.keep(page.record, { steps: [page.steps[0], ...page.steps.slice(1 + over)], at: page.at - over });
+  }
 
   function address() {
     const query = new URLSearchParams(location.search);
@@ -99,6 +109,7 @@
       problem("");
       for (const s of mine.steps) if (s.answers === wanted) s.best = best(panel.detail);
       paint(panel.detail, panel.summary);
+      if (now() === wanted) keepSteps();
     } catch (e) {
       if (page !== mine) return;
       if (e.code !== "superseded") refused(wanted, e.message);

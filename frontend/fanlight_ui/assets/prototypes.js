@@ -1,5 +1,6 @@
 // The page of prototypes: paints every number from a `detail` of the server, at first and after every change, which it sends itself. One request
-// at a time, and of changes that came meanwhile only the last. What was changed is in the address, so that a reload loses nothing.
+// at a time, and of changes that came meanwhile only the last. What was changed is in the address and what can be
+// undone in the tab, so that a reload loses nothing.
 (() => {
   let page = null; // of what is shown now
 
@@ -46,8 +47,13 @@
     const query = new URLSearchParams(location.search);
     if (same(edits, page.stored)) query.delete("edits"); else query.set("edits", JSON.stringify(edits));
     history.replaceState(history.state, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
+    keepSteps();
     buttons();
     ask();
+  }
+  function keepSteps() {
+    const { past, edits, future } = page, most = window.fanlight.steps.MOST;
+    window.fanlight.steps.keep(page.id, { past: past.slice(-most), edits, future: future.slice(-most) });
   }
   function buttons() {
     document.getElementById("pt-undo").disabled = !page.past.length;
@@ -384,6 +390,8 @@
         const session = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
         page = { ...data, session, seq: 0, past: [], future: [], good: data.stored, busy: false, again: false, nearest: null, error: null, contrasted: null };
         for (const name of ["rows", "why-rows"]) $(name)?.replaceChildren();
+        const told = window.fanlight.steps.recall(data.id);
+        if (told && same(told.edits, page.edits)) Object.assign(page, told);
         paint(data.detail);
         buttons();
         if (data.ask) ask();
