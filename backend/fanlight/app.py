@@ -79,6 +79,11 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
         "memory_mb": settings.memory_mb,
         "explainers": tuple(Settings.listed(settings.explainers)),
     }
+    if settings.engine == "ray":
+        from fanlight.engine.ray import RayEngine, planned
+
+        plan = planned(settings)
+        return RayEngine({**config, "threads": int(plan.cpus)}, plan)
     if settings.engine == "local" and settings.isolate:
         from fanlight.engine.local import ProcessEngine
 

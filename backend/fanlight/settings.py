@@ -16,6 +16,14 @@ def _prefix(value: str) -> str:
     return f"/{value}" if value else ""
 
 
+def _bounds(value: str) -> str:
+    """How many of something: a number, or two, least and most."""
+    parts = value.split(":")
+    if len(parts) > 2 or not all(p.isdigit() and len(p) < 5 for p in parts) or int(parts[0]) > int(parts[-1]):
+        raise ValueError(f"“{value}” is neither a number such as 2 nor two, least and most, such as 1:4")
+    return value
+
+
 def _origins(value: str) -> str:
     """Origins only, each a scheme and a host: what goes into a policy must not end it or widen it."""
     for origin in Settings.listed(value):
@@ -53,8 +61,22 @@ class Settings(BaseSettings):
         None,
         description="Where artifacts are kept: a folder or s3://bucket/prefix (credentials from AWS_* variables). Default: the data folder.",
     )
-    engine: Literal["local", "inline"] = Field(
-        "local", description="local: a compute worker per device. inline: in the request, for tests."
+    engine: Literal["local", "ray", "inline"] = Field(
+        "local",
+        description="local: a compute worker on this machine. ray: replicas of Ray Serve. inline: in the request, for tests.",
+    )
+    ray_address: str = Field(
+        "",
+        description="Ray cluster to join, for example auto or 10.0.0.5:6379; its token in RAY_AUTH_TOKEN. Default: one of its own, on loopback.",
+    )
+    ray_interactive: Annotated[str, AfterValidator(_bounds)] = Field(
+        "1", pattern=r"^[1-9]", description="Replicas for what people wait for: a number, or least:most."
+    )
+    ray_bulk: Annotated[str, AfterValidator(_bounds)] = Field(
+        "1", description="Replicas for sweeps: a number, or least:most; 0: sweeps go to the others."
+    )
+    ray_gpus: float = Field(
+        0, ge=0, le=16, description="GPUs that a replica reserves; 0.5: two share one. Default: one where the device is cuda."
     )
     isolate: bool = Field(
         True,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from fanlight.blobs import Blobs
 from fanlight.engine.base import Engine, Event, Work
@@ -51,14 +54,23 @@ def load():
     return TorchImageClassifier(Net(), classes=["one", "two", "three"], preprocessing=Preprocessing(size=(32, 32)), features_at="features")
 '''
 
-KINDS = ("inline", "thread", "process")
+ON_RAY = (pytest.mark.slow, pytest.mark.filterwarnings("ignore"))  # Ray's own code uses what its libraries deprecate
+KINDS = ("inline", "thread", "process", pytest.param("ray", marks=ON_RAY))
+
+RIGS = itertools.count()
+
+
+def on_ray(config: Config, **options: Any) -> Engine:
+    from fanlight.engine.ray import Plan, RayEngine
+
+    return RayEngine(asdict(config), Plan(**{"address": "auto", "cpus": 0.25, **options}))
 
 
 class Rig:
     """An engine with its event loop, its store and the tiny model.
 
     Args:
-        kind: inline | thread | process.
+        kind: inline | thread | process | ray, the latter in a cluster that runs (`cluster` in conftest.py), or with `plan` as that says.
         device: cpu or cuda.
         explainers: files of further ones.
     """
@@ -77,18 +89,19 @@ class Rig:
             "inline": lambda: InlineEngine(lambda: Execution(config, self.blobs)),
             "thread": lambda: ThreadEngine(lambda: Execution(config, self.blobs)),
             "process": lambda: ProcessEngine(config, **options),
+            "ray": lambda: on_ray(config, **options),
         }
         self.engine: Any = None
         self.made = made[kind]
-        self.jobs = 0
+        self.jobs = 1000 * next(RIGS)  # rigs on one cluster share what its replicas remember of a picture
 
-    def start(self) -> Rig:
+    def start(self, seconds: float = 60) -> Rig:
         async def begin() -> None:
             self.engine = self.made()
             await self.engine.start()
             self.model = {"id": "tiny", **await self.engine.describe(self.source), "source": self.source}
 
-        self.run(begin())
+        self.run(begin(), seconds)
         return self
 
     def stop(self) -> None:

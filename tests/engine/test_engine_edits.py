@@ -69,7 +69,10 @@ def dimmed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder: Path = tmp_path_factory.mktemp(f"edits-{request.param}")
     file = folder / "dimmer.py"
     file.write_text(DIMMER)
-    rig = Rig(request.param, folder, explainers=(str(file),)).start()
+    options = {"name": "edits"} if request.param == "ray" else {}  # replicas of their own, which know the dimmer
+    if options:
+        request.getfixturevalue("cluster")
+    rig = Rig(request.param, folder, explainers=(str(file),), **options).start()
     work = replace(rig.work(), explainer="dimmer", version="1", params={"start": 1.0})
     made = rig.last(work)
     assert made.kind == "done", made.data

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 from fanlight.engine.base import Event
 from fanlight.errors import FanlightError, Unavailable
+
+PACE = 0.05  # seconds between two messages that hold nothing but progress
 
 
 class QueueHandle:
@@ -17,8 +22,11 @@ class QueueHandle:
         self._stop = stop
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._over = False
+        self.over = False
+        """Whether the last event has come, read or not."""
 
     def put(self, event: Event) -> None:
+        self.over = event.last
         self._events.put_nowait(event)
 
     async def events(self) -> AsyncIterator[Event]:
@@ -27,8 +35,36 @@ class QueueHandle:
             self._over = event.last
             yield event
 
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        """The same, as many at a time as have come: where a message is dear. Progress waits for company, nothing else does."""
+        said = float("-inf")
+        while not self._over:
+            some = [await self._events.get()]
+            while not some[-1].last:
+                left = said + PACE - time.monotonic()
+                if not self._events.empty():
+                    some.append(self._events.get_nowait())
+                elif some[-1].kind == "progress" and left > 0:
+                    with contextlib.suppress(TimeoutError):
+                        some.append(await asyncio.wait_for(self._events.get(), left))
+                else:
+                    break
+            self._over = some[-1].last
+            said = time.monotonic()
+            yield thinned(some)
+
     async def cancel(self) -> None:
         self._stop(self.job)
+
+
+def thinned(events: Sequence[Event]) -> list[Event]:
+    """`events` with one progress instead of several in a row: the last, with the latest preview."""
+    kept: list[Event] = []
+    for event in events:
+        if kept and event.kind == kept[-1].kind == "progress":
+            event = replace(event, data={**kept.pop().data, **event.data})
+        kept.append(event)
+    return kept
 
 
 def draining() -> Unavailable:

@@ -145,6 +145,11 @@ class ProcessEngine:
         """Of the child, for those who want to watch or kill it."""
         return self._process.pid if self._process else None
 
+    @property
+    def broken(self) -> str:
+        """Why no child starts any more; empty while one lives or is being started."""
+        return self._broken
+
     async def submit(self, work: Work) -> QueueHandle:
         await self._when_ready()
         handle = self._handles.open(work.job, lambda job: self._send({"cancel": job}))
@@ -251,11 +256,11 @@ class ProcessEngine:
         """Ends what the dead child had: only those that had the device may be to blame."""
 
         def error(job: str) -> FanlightError:
-            return draining() if self._closed else _crashed() if job in self._turn else _lost()
+            return draining() if self._closed else crashed() if job in self._turn else lost()
 
         for answer in self._answers.values():
             if not answer.done():
-                answer.set_exception(_crashed())
+                answer.set_exception(crashed())
         self._handles.fail_all(error)
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -278,7 +283,7 @@ class ProcessEngine:
                     if "value" in message:
                         answer.set_result(message["value"])
                     else:
-                        answer.set_exception(_revived(message["error"], message["status"]))
+                        answer.set_exception(revived(message["error"], message["status"]))
             elif "broken" in message:
                 self._broken = message["broken"]
 
@@ -296,7 +301,7 @@ class ProcessEngine:
                 return
 
 
-def _crashed() -> ComputeFailed:
+def crashed() -> ComputeFailed:
     return ComputeFailed(
         "The compute worker ended, or took no step for too long, while it worked on this.",
         code="worker_crashed",
@@ -304,7 +309,7 @@ def _crashed() -> ComputeFailed:
     )
 
 
-def _lost() -> ComputeFailed:
+def lost() -> ComputeFailed:
     return ComputeFailed(
         "The compute worker ended while this waited.", code="worker_lost", hint="The job is tried again."
     )
@@ -316,7 +321,7 @@ def _call(loop: asyncio.AbstractEventLoop, fn: Callable[..., None], *args: Any) 
         loop.call_soon_threadsafe(fn, *args)
 
 
-def _revived(body: Mapping[str, Any], status: int) -> FanlightError:
+def revived(body: Mapping[str, Any], status: int) -> FanlightError:
     error = ComputeFailed(
         body["message"], code=body["code"], given=body.get("given"), allowed=body.get("allowed"), hint=body.get("hint")
     )

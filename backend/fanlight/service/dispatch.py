@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Most jobs that this server holds at a time. A check may hold a copy of its network, so there is one.
+# Most jobs that this server holds at a time per compute worker. A check may hold a copy of its network, so there is one.
 HELD = {"explain": 64, "trust": 4, "check": 1}
 RENEW = 10.0
 _STATE = select(explanation.c.state).where(explanation.c.id == bindparam("id"))
@@ -43,6 +43,7 @@ class Dispatcher:
         self.owner = secrets.token_hex(8)
         self.seen = 0  # attempts that were followed to their end
         self.throughput = 50.0  # forward passes per second until measured
+        self.workers = 1  # replicas, where the engine has several
         self._wake = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._handles: dict[str, Handle] = {}
@@ -161,7 +162,8 @@ class Dispatcher:
 
     async def _claim(self) -> None:
         held = Counter(self._kinds.values())
-        most = {kind: limit - held[kind] for kind, limit in HELD.items() if held[kind] < limit}
+        limits = {kind: limit * self.workers for kind, limit in HELD.items()}
+        most = {kind: limit - held[kind] for kind, limit in limits.items() if held[kind] < limit}
         if not most or not await self.context.db.aread(lambda c: _any_free(c, most)):
             return
         for row in await self.context.db.awrite(lambda c: ledger.claim(c, self.owner, most)):
@@ -181,6 +183,7 @@ class Dispatcher:
                     renewed = time.monotonic()
                     health = await self.context.engine.health()
                     self.throughput = float(health.detail.get("throughput") or self.throughput)
+                    self.workers = max(1, int(health.detail.get("replicas", 1)))
             except FanlightError as e:
                 log.warning("ledger not reachable", problem=e.message)
             except Exception:
