@@ -26,3 +26,13 @@ def shipped() -> list[Path]:
 def installed() -> list[Path]:
     """The installed bundles, by name."""
     return sorted(p.parent for p in folder().glob("*/bundle.toml"))
+
+
+def derived(data_dir: Path) -> Path:
+    """Folder of the models that were made of others: those of a data folder, so that they go where it goes."""
+    return data_dir / "derived"
+
+
+def made(data_dir: Path) -> list[Path]:
+    """The bundles in there, by name; what is still being written begins with a dot."""
+    return sorted(p.parent for p in derived(data_dir).glob("[!.]*/bundle.toml"))

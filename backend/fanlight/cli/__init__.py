@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fanlight.cli import bench, datasets, doctor, explain, keys, maintain, models, pages, serve, share, sweep
+from fanlight.cli import bench, datasets, doctor, explain, keys, maintain, models, pages, prototypes, serve, share, sweep
 from fanlight.cli.output import EXIT_CODES, Commands
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.add_typer(datasets.app, name="datasets")
 app.command("explain")(explain.explain)
 app.command("sweep")(sweep.sweep)
 app.add_typer(sweep.app, name="sweeps")
+app.add_typer(prototypes.app, name="prototypes")
 app.add_typer(share.app, name="share")
 app.command("bench")(bench.bench)
 

@@ -374,6 +374,7 @@ def _rounded(value: float) -> float:
 
 
 FLAGS = {
+    "removed": "taken out of this model for good",
     "weak_self": "weaker on its own source than it should be",
     "dead": "among the most active of no training picture",
     "empty": "its class had no picture to project onto",

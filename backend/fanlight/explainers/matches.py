@@ -282,6 +282,8 @@ def _flags(model: TorchPrototypeClassifier, j: int) -> list[str]:
     held, said = model.source, []
     parts = model.gate.shape[1]
     quality = held.quality
+    if j in held.about.get("removed", ()):
+        return ["removed"]
     if held.sources is not None:
         s = held.sources[j]
         if s.image is not None and s.self_activation < 0.99 * parts:

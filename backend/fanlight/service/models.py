@@ -74,12 +74,13 @@ class Models:
         self.ready.set()
 
     async def _installed(self) -> list[Path]:
-        """Bundles of the environment and of the package; without the default one it is converted into the data folder first, in a process of
-        its own."""
+        """Bundles of the environment, of the package and of the data folder. Without the default one it is converted into the data folder
+        first, in a process of its own."""
         settings = self._context.settings
         world = [p for p in bundles.shipped() if FIELD_GUIDE in p.name] if settings.field_guide else []
+        made = bundles.made(settings.data_dir)
         if not settings.default_model:
-            return world
+            return [*world, *made]
         found = bundles.installed()
         own = self._context.settings.data_dir / "models"
         if not any(p.name == bundles.DEFAULT for p in found) and not (own / bundles.DEFAULT / "bundle.toml").exists():
@@ -97,7 +98,7 @@ class Models:
             if process.returncode:
                 last = said.decode(errors="replace").strip().splitlines()[-1:]
                 self.problems[bundles.DEFAULT] = f"It could not be converted: {' '.join(last)}"
-        return [*found, *(p.parent for p in sorted(own.glob("*/bundle.toml"))), *world]
+        return [*found, *(p.parent for p in sorted(own.glob("*/bundle.toml"))), *world, *made]
 
     def _save(self, conn: Any) -> None:
         from fanlight.service.context import WORKSPACE

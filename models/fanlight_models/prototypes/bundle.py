@@ -179,7 +179,7 @@ def write(
         "description": description,
         "terms": terms,
     }
-    parts = [_table(head), "[config]", _table(config(model)), "[preprocessing]", _table(preprocessing)]
+    parts = [table(head), "[config]", table(config(model)), "[preprocessing]", table(preprocessing)]
     (folder / "bundle.toml").write_text("\n".join(parts), "utf-8")
 
 
@@ -321,6 +321,6 @@ def _json(file: Path) -> dict[str, Any]:
     return found
 
 
-def _table(table: Mapping[str, Any]) -> str:
+def table(table: Mapping[str, Any]) -> str:
     """TOML of texts, numbers and lists: JSON spells them alike."""
     return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in table.items())

@@ -1,0 +1,184 @@
+"""Taking prototypes out of a model for good, with the repair of its last layer; a bundle of its own comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fanlight import __version__
+from fanlight.adapters import loader
+from fanlight.adapters.prototype_classifier import TorchPrototypeClassifier
+from fanlight.derive.base import Array, Data, Progress, figures, free, places, readable, slug
+from fanlight.drawing.number import percent
+from fanlight.drawing.trial import points
+from fanlight.errors import BadRequest, InvalidField
+from fanlight_models.prototypes import derived, repair
+
+ROWS = 32
+
+
+def remove(
+    bundle: Path, gone: Sequence[int], data: Data, into: Path, tell: Progress = lambda *_: None
+) -> dict[str, Any]:
+    """Writes the model of `bundle` without the prototypes `gone` as a new folder below `into`.
+
+    Returns its story: `bundle` (the folder), `name`, `digest`, `parent`, `change`, `data`, and accuracy `before` and `after`, as lineage.json
+    keeps it. The last layer is repaired on all readable pictures of `data`, labels or not; accuracy is measured on those that have one, of
+    each half with the layer that was repaired on the other.
+    Errors: InvalidField, BadRequest.
+    """
+    model = loader.load({"bundle": str(bundle)})
+    if not isinstance(model, TorchPrototypeClassifier):
+        raise BadRequest(
+            f"“{model.name}” answers by no prototypes.", code="not_available", given=model.task, allowed="protovit"
+        )
+    origin = {"name": model.name, "digest": model.digest}  # the digest is of the weights: before they change
+    gone = sorted(set(gone))
+    _check(model, gone)
+    tell(0.02, "looking at the pictures")
+    activation, labels, problems = _looked(model, data, tell)
+    tell(0.9, "repairing the last layer")
+    layer = model.prototypes.head.last_layer
+    old = layer.weight.detach().clone()
+    every = sorted({*_removed(model), *gone})  # what went before stays out
+    found = repair.without(old, activation, every)
+    zeroed = old.clone()
+    zeroed[:, gone] = 0
+    said = {"old": (activation @ old.T).argmax(1), "zeroed": (activation @ zeroed.T).argmax(1)}
+    said["new"] = _held_out(old, activation, every)
+    predicted = {name: classes.numpy() for name, classes in said.items()}
+    with torch.no_grad():
+        layer.weight.copy_(found.weight)
+    stories = derived.lineage(bundle)
+    base = stories[0]["parent"]["name"] if stories else model.name
+    name = f"{base}, without prototype{'s' if len(every) > 1 else ''} {listed(every)}"
+    story: dict[str, Any] = {
+        "change": {"remove": gone},
+        "parent": origin,
+        "data": {"name": data.name, "digest": data.digest, "pictures": len(activation), "unreadable": len(problems)},
+        **figures(predicted["old"], predicted["new"], labels),
+        "zeroed": figures(predicted["old"], predicted["zeroed"], labels)["after"],
+        "rise": {"repaired": found.rise, "zeroed": found.plain, "whole": found.whole},
+        "made": {"fanlight": __version__, "at": round(time.time())},
+    }
+    folder = free(into, slug(name))
+    into.mkdir(parents=True, exist_ok=True)
+    derived.write(folder, model.source, name=name, story=story, section=section(story), removed=gone)
+    tell(0.98, "reading it back")
+    made = loader.load({"bundle": str(folder)})
+    return {**story, "bundle": str(folder), "name": name, "digest": made.digest}
+
+
+def _held_out(weight: torch.Tensor, activation: torch.Tensor, gone: Sequence[int]) -> torch.Tensor:
+    """(n,) predictions after a repair that did not see the picture: of each half by the repair on the other one."""
+    if len(activation) < 2:
+        return (activation @ repair.without(weight, activation, gone).weight.T).argmax(1)
+    found = torch.empty(len(activation), dtype=torch.int64)
+    for half in (0, 1):
+        layer = repair.without(weight, activation[1 - half :: 2], gone).weight
+        found[half::2] = (activation[half::2] @ layer.T).argmax(1)
+    return found
+
+
+def _removed(model: TorchPrototypeClassifier) -> list[int]:
+    return list(model.source.about.get("removed", ()))
+
+
+def _check(model: TorchPrototypeClassifier, gone: Sequence[int]) -> None:
+    """Errors: InvalidField for a prototype that is not there, is out already, or is the last of its class."""
+    count, already = len(model.own), _removed(model)
+    for j in gone:
+        if not 0 <= j < count:
+            raise InvalidField(
+                f"There is no prototype {j}: they are numbered from 0 to {count - 1}.",
+                code="unknown_prototype",
+                given=j,
+                allowed=[0, count - 1],
+            )
+        if j in already:
+            raise InvalidField(
+                f"Prototype {j} was taken out before.", code="unknown_prototype", given=j, allowed="another one"
+            )
+    if not gone:
+        raise InvalidField("No prototype is named.", code="unknown_prototype", given=[], allowed=[0, count - 1])
+    own = model.own.numpy()
+    for c in sorted({int(own[j]) for j in gone}):
+        if not set(np.flatnonzero(own == c).tolist()) - {*gone, *already}:
+            raise InvalidField(
+                f"These are all prototypes of “{model.classes[c]}”: nothing would speak for it.",
+                code="last_prototype",
+                given=list(gone),
+                hint="Leave one of them in.",
+            )
+
+
+def _looked(model: TorchPrototypeClassifier, data: Data, tell: Progress) -> tuple[torch.Tensor, Array, list[str]]:
+    """Activations (n, m) of the readable pictures, and their classes (n,)."""
+    problems: list[str] = []
+    labels: list[str | None] = []
+    found: list[torch.Tensor] = []
+    batch: list[torch.Tensor] = []
+
+    def flush() -> None:
+        if batch:
+            found.append(model.look(torch.stack(batch)).found.activation.cpu())
+            batch.clear()
+
+    for n, (picture, pixels) in enumerate(readable(data, problems), 1):
+        labels.append(picture.label)
+        batch.append(model.prepare(pixels))
+        if len(batch) == ROWS:
+            flush()
+            tell(0.02 + 0.88 * n / len(data.pictures), f"{n:,} of {len(data.pictures):,} pictures")
+    flush()
+    known = places(labels, model.classes)
+    if not (known >= 0).any():
+        raise InvalidField(
+            f"No picture of “{data.name}” has a label that is a class of “{model.name}”, so nothing says what the change does.",
+            code="no_labels",
+            given=sorted({label for label in labels if label is not None})[:5],
+            allowed=list(model.classes[:5]),
+            hint="Give pictures in folders named by their class.",
+        )
+    return torch.cat(found), known, problems
+
+
+def listed(numbers: Sequence[int]) -> str:
+    words = [str(n) for n in numbers]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def section(story: dict[str, Any]) -> str:
+    """What the card says of it."""
+    gone, data, change = story["change"]["remove"], story["data"], story["difference"]
+    before, after, zeroed, moved = (story[k] for k in ("before", "after", "zeroed", "moved"))
+    rows = [
+        ("right before", _share(before)),
+        ("right after, last layer repaired", _share(after)),
+        ("right after, nothing repaired", _share(zeroed)),
+        ("change", f"{points(change['value'])} points, 95 % interval {points(change['lo'])} to {points(change['hi'])}"),
+        ("predictions that changed", f"{moved:,} of {data['pictures']:,}"),
+    ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    many = len(gone) > 1
+    return f"""## Without prototype{"s" if many else ""} {listed(gone)}
+
+Made from “{story["parent"]["name"]}” (digest {story["parent"]["digest"][:16]}) by taking {"these" if many else "this"} out for good; the original
+is untouched, and choosing it takes the change back. The last layer was repaired in closed form from the activations on
+{data["pictures"]:,} pictures of “{data["name"]}”, without their labels; everything above this section is about the original.
+
+| on these pictures, {before["n"]:,} of them labelled | |
+|---|---|
+{table}
+
+Accuracy after the repair is measured on pictures that a repair did not see: of each half with the layer repaired on the other half; the
+layer of this model is repaired on all. The interval is over pictures."""
+
+
+def _share(p: dict[str, Any]) -> str:
+    return f"{percent(p['value'], 1)} of {p['n']:,} (95 % interval {percent(p['lo'], 1)} to {percent(p['hi'], 1)})"
