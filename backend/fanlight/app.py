@@ -77,6 +77,7 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
         "device": settings.device,
         "threads": settings.threads,
         "memory_mb": settings.memory_mb,
+        "device_memory_mb": settings.device_memory_mb,
         "explainers": tuple(Settings.listed(settings.explainers)),
     }
     if settings.engine == "ray":

@@ -76,7 +76,10 @@ class Settings(BaseSettings):
         "1", description="Replicas for sweeps: a number, or least:most; 0: sweeps go to the others."
     )
     ray_gpus: float = Field(
-        0, ge=0, le=16, description="GPUs that a replica reserves; 0.5: two share one. Default: one where the device is cuda."
+        0,
+        ge=0,
+        le=16,
+        description="GPUs that a replica reserves; 0.5: two share one. Default: one where the device is cuda.",
     )
     isolate: bool = Field(
         True,
@@ -90,6 +93,11 @@ class Settings(BaseSettings):
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the compute worker; 0: all cores.")
     memory_mb: int = Field(
         4096, ge=256, description="Budget in MiB for resident models and reusable intermediates of the compute worker."
+    )
+    device_memory_mb: int = Field(
+        0,
+        ge=0,
+        description="Budget in MiB of GPU memory for resident models; 0: half of what is free when the compute worker starts.",
     )
     default_model: bool = Field(
         True, description="Register the model that comes with the installation, EfficientNet-Lite0."

@@ -20,7 +20,7 @@ from fanlight.engine.local import ProcessEngine, ThreadEngine
 from fanlight.explainers.registry import find
 from fanlight.images import encode
 
-CALM, RAISE, NAN, TRAIN, EXIT, HANG, LEAVE, SLOW, SEIZE, SHAPE = 200, 10, 20, 30, 40, 50, 60, 70, 80, 90
+CALM, RAISE, NAN, TRAIN, EXIT, HANG, LEAVE, SLOW, SEIZE, SHAPE, ASSERT = 200, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100
 """What the red of a picture's first pixel asks of the model."""
 
 MODEL = '''"""A small model for tests; the red of the first pixel says how it behaves."""
@@ -48,6 +48,7 @@ class Net(nn.Module):
         if 70 in moods: time.sleep(0.1)
         if 80 in moods: re.match("(a+)+$", "a" * 60 + "b")  # does not let go of the interpreter
         if 90 in moods: return out[:, :2]
+        if 100 in moods: raise RuntimeError("CUDA error: device-side assert triggered")
         return out
 
 def load():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fanlight.engine.base import Work
-from fanlight.engine.core import Outcome, Plan, Progress
+from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
 from fanlight.errors import ComputeFailed
 
 
@@ -37,6 +37,7 @@ def work(job: str, **params: Any) -> Work:
 class FakeExecutor:
     device: str = "fake"
     chunk: int = 4
+    largest: int = BATCH_COST
     log: list[tuple[str, ...]] = field(default_factory=list)
     """The batches that were begun."""
     steps: list[str] = field(default_factory=list)
@@ -58,7 +59,7 @@ class FakeExecutor:
             yield Progress((n + 1) / total, "working")
         for w in works:
             if w.params.get("raises"):
-                raise RuntimeError("the model is broken")
+                raise RuntimeError(str(w.params["raises"]))
             if w.params.get("memory_chunk", 99) < self.chunk:
                 raise MemoryError
         return [
@@ -69,7 +70,16 @@ class FakeExecutor:
     def out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, MemoryError)
 
-    def relieve(self, work: Work) -> bool:
+    def poisoned(self, error: BaseException) -> bool:
+        return "assert" in str(error)
+
+    def most(self, work: Work) -> int:
+        return self.largest
+
+    def split(self, work: Work, cost: int) -> None:
+        self.largest = min(self.largest, cost) // 2
+
+    def relieve(self, work: Work, tries: int) -> bool:
         self.chunk //= 2
         return self.chunk >= 1
 

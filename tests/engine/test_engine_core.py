@@ -175,6 +175,26 @@ def test_out_of_memory_splits_a_batch_until_it_fits(bench: Bench) -> None:
     assert max(len(b) for b in bench.executor.log[2:]) <= 4 and min(len(b) for b in bench.executor.log) <= 2
 
 
+def test_a_batch_that_did_not_fit_is_not_made_as_large_again(bench: Bench) -> None:
+    bench.submit(*(work(f"a{n}", key="k", memory=4) for n in range(8)))
+    bench.finish()
+    begun = len(bench.executor.log)
+    bench.submit(*(work(f"b{n}", key="k", memory=4) for n in range(8)))
+    bench.finish()
+    assert [len(b) for b in bench.executor.log] == [8, 4, 4, 4, 4] and begun == 3
+
+
+def test_a_lost_device_ends_the_core_and_blames_what_had_it(bench: Bench) -> None:
+    said: list[str] = []
+    bench.core.fatal = said.append
+    bench.submit(work("a", raises="CUDA error: device-side assert triggered"), work("b"))
+    bench.turns(5)
+    assert len(said) == 1 and "device-side assert" in said[0]
+    assert bench.last() == {} and bench.executor.log == [("a",)], (
+        "whoever replaces the process says what becomes of the jobs"
+    )
+
+
 def test_a_single_job_out_of_memory_tries_smaller_chunks_and_then_says_so(bench: Bench) -> None:
     bench.submit(work("fits", memory_chunk=1))
     bench.finish()
@@ -186,7 +206,7 @@ def test_a_single_job_out_of_memory_tries_smaller_chunks_and_then_says_so(bench:
 
 
 def test_of_a_poisoned_batch_only_the_guilty_fails(bench: Bench) -> None:
-    bench.submit(work("a", key="k"), work("bad", key="k", raises=True), work("c", key="k"))
+    bench.submit(work("a", key="k"), work("bad", key="k", raises="the model is broken"), work("c", key="k"))
     bench.finish()
     assert {j: e.kind for j, e in bench.last().items()} == {"a": "done", "bad": "failed", "c": "done"}
     assert bench.last()["bad"].data["code"] == "model_failed"

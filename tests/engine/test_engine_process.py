@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from engine_rig import EXIT, HANG, SEIZE, Rig
+from engine_rig import ASSERT, EXIT, HANG, SEIZE, Rig
 
 from fanlight.engine.local import ProcessEngine
 from fanlight.errors import FanlightError
@@ -39,6 +39,24 @@ def test_a_model_that_ends_the_process_fails_retryable_and_a_new_child_goes_on(r
     assert (event.kind, event.data["code"], event.data["retryable"]) == ("failed", "worker_crashed", True)
     assert rig.last(rig.work()).kind == "done"
     assert rig.engine.pid != before and not psutil.pid_exists(before)
+
+
+def test_a_process_whose_device_is_lost_is_replaced_and_says_why(rig: Rig) -> None:
+    before = rig.engine.pid
+    event = rig.last(rig.work(mood=ASSERT))
+    assert (event.kind, event.data["code"], event.data["retryable"]) == ("failed", "worker_crashed", True)
+    assert "device-side assert" in event.data["message"]
+    assert rig.last(rig.work()).kind == "done"
+    assert rig.engine.pid != before and not psutil.pid_exists(before)
+
+
+def test_a_thread_whose_device_is_lost_takes_nothing_more(fresh: Callable[..., Rig]) -> None:
+    rig = fresh("thread")
+    event = rig.last(rig.work(mood=ASSERT))
+    assert (event.kind, event.data["retryable"]) == ("failed", True)
+    with pytest.raises(FanlightError, match="lost its device") as caught:
+        rig.run(rig.engine.submit(rig.work()))
+    assert caught.value.code == "engine_down" and not rig.run(rig.engine.health()).ready
 
 
 def test_only_what_had_the_device_is_blamed_for_a_crash(rig: Rig) -> None:

@@ -77,7 +77,8 @@ def measured(model: TorchImageClassifier, explainer: Any, image: Pixels, seconds
     import torch
 
     from fanlight.adapters import heads
-    from fanlight.engine.execute import CPU_CHUNK, Context
+    from fanlight.engine.execute import Context
+    from fanlight.engine.memory import CPU_CHUNK
     from fanlight.engine.reuse import Reuse
     from fanlight.explainers.base import Item, Target
 

@@ -26,6 +26,7 @@ from fanlight.errors import FanlightError
 
 BEAT = 0.5  # seconds between signs of life
 PR_SET_PDEATHSIG = 1
+POISONED = 70  # exit code
 
 
 def bind_to_parent() -> None:
@@ -58,10 +59,16 @@ def main() -> None:
         send({"broken": f"{type(e).__name__}: {e}"})
         raise
 
+    def give_up(why: str) -> None:
+        """The context of the device is lost for good: only another process gets a new one."""
+        send({"dying": why})
+        os._exit(POISONED)
+
     core = Core(
         execution,
         lambda event: send({"event": [event.job, event.kind, event.data]}),
         turns=lambda jobs: send({"turn": jobs}),
+        fatal=give_up,
     )
 
     def health() -> dict[str, Any]:

@@ -59,8 +59,20 @@ class Executor(Protocol):
 
     def out_of_memory(self, error: BaseException) -> bool: ...
 
-    def relieve(self, work: Work) -> bool:
-        """Frees what can be freed and uses smaller chunks for such work from now on; False where nothing is left to try."""
+    def poisoned(self, error: BaseException) -> bool:
+        """Whether nothing can be done on the device any more by this process."""
+        ...
+
+    def most(self, work: Work) -> int:
+        """Largest cost of a batch of such work."""
+        ...
+
+    def split(self, work: Work, cost: int) -> None:
+        """Frees what can be freed and remembers that a batch of this cost of such work does not fit."""
+        ...
+
+    def relieve(self, work: Work, tries: int) -> bool:
+        """Makes room for one job that did not fit for the `tries`-th time; False where nothing is left to try."""
         ...
 
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]: ...
@@ -80,6 +92,8 @@ class Entry:
     """Most items in its batch: halved by out-of-memory, 1 after an error in company."""
     over: str | None = None
     """Why nobody waits for it: cancelled | expired."""
+    tries: int = 0
+    """How often it ran out of memory alone."""
 
 
 @dataclass(eq=False)
@@ -108,9 +122,13 @@ class Core:
     emit: Callable[[Event], None]
     turns: Callable[[Sequence[str]], None] | None = None
     """Called when other jobs than before, or none, get the device: who is to blame if the process dies now."""
+    fatal: Callable[[str], None] | None = None
+    """Called with the reason when the device is lost to this process: the core does nothing more. None: the process ends the core itself."""
     clock: Callable[[], float] = time.monotonic
     waiting: list[Entry] = field(default_factory=list)
     active: list[Batch] = field(default_factory=list)
+    lost: bool = False
+    """The device is, to this process."""
     steps: int = 0
     longest_step: float = 0.0
     spent: float = 0.0
@@ -156,7 +174,7 @@ class Core:
     def turn(self, *, block: bool) -> bool:
         """Takes messages and does one step. False when stopped, or when there is nothing to do now and it may not block."""
         wait = self.rest()
-        if wait is not None and not block and self._inbox.empty():
+        if self.lost or (wait is not None and not block and self._inbox.empty()):
             return False
         if not self._read(wait if block else 0.0):
             return False
@@ -261,11 +279,11 @@ class Core:
         return self._start(first)
 
     def _start(self, first: Entry) -> Batch:
-        entries, cost = [first], first.plan.cost
+        entries, cost, most = [first], first.plan.cost, self.executor.most(first.work)
         for entry in self.waiting:
             if entry is first or entry.plan.key != first.plan.key:
                 continue
-            if len(entries) + 1 > min(entry.limit, first.limit) or cost + entry.plan.cost > BATCH_COST:
+            if len(entries) + 1 > min(entry.limit, first.limit) or cost + entry.plan.cost > most:
                 break
             entries.append(entry)
             cost += entry.plan.cost
@@ -280,6 +298,7 @@ class Core:
         self._give([e.work.job for e in batch.entries])
         begin = self.clock()
         error: BaseException | None = None
+        memory = poisoned = False
         outcomes: list[Outcome] | None = None
         step: Progress | None = None
         try:
@@ -287,6 +306,8 @@ class Core:
         except StopIteration as e:
             outcomes = e.value
         except (Exception, SystemExit) as e:  # somebody's code may call sys.exit()
+            memory = self.executor.out_of_memory(e)
+            poisoned = not memory and not isinstance(e, FanlightError) and self.executor.poisoned(e)
             # Its traceback pins every tensor of the failed step: it goes before anything is tried again.
             error = e.with_traceback(None)
             error.__context__ = error.__cause__ = None
@@ -304,7 +325,11 @@ class Core:
         else:
             self.active.remove(batch)
             assert error is not None
-            self._recover(batch.entries, error)
+            if poisoned and self.fatal is not None:
+                self.lost = True
+                self.fatal(_foreign(error).message)
+            else:
+                self._recover(batch.entries, error, memory)
 
     def _give(self, jobs: Sequence[str]) -> None:
         if self.turns is not None and jobs != self._turn:
@@ -332,15 +357,16 @@ class Core:
             else:
                 self.emit(Event(entry.work.job, "done", outcome))
 
-    def _recover(self, entries: list[Entry], error: BaseException) -> None:
-        memory = self.executor.out_of_memory(error)
+    def _recover(self, entries: list[Entry], error: BaseException, memory: bool) -> None:
         if len(entries) > 1:
             if memory:
-                self.executor.relieve(entries[0].work)
+                self.executor.split(entries[0].work, sum(e.plan.cost for e in entries))
             for entry in entries:
                 entry.limit = max(1, len(entries) // 2) if memory else 1
             self.waiting[:0] = entries
-        elif memory and self.executor.relieve(entries[0].work):
+            return
+        entries[0].tries += memory
+        if memory and self.executor.relieve(entries[0].work, entries[0].tries):
             self.waiting[:0] = entries
         elif memory:
             hint = "Choose smaller parameters or a smaller model, or a device with more memory."

@@ -24,7 +24,9 @@ from fanlight.drawing import renderer
 from fanlight.engine.base import Work
 from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
 from fanlight.engine.items import Items
+from fanlight.engine.memory import CPU_CHUNK, Memory, Torch, budget, full, knee, poisoned
 from fanlight.engine.reuse import Reuse
+from fanlight.engine.unchanged import changed, state
 from fanlight.errors import ComputeFailed, FanlightError
 from fanlight.explainers.base import Drawing, Item, Run, Step, Target
 from fanlight.explainers.registry import find
@@ -35,7 +37,6 @@ from fanlight.quality.again import MAP, Subject
 T = TypeVar("T")
 PREVIEW = 160  # pixels
 PREVIEW_EVERY = 0.5  # seconds
-CPU_CHUNK = 8  # fixed, so that the same request gives the same bytes on every start; docs/decisions/0003
 TOP = 10
 VERSIONS = {
     "fanlight": version("fanlight"),
@@ -53,6 +54,7 @@ class Config:
     device: str = "auto"
     threads: int = 0
     memory_mb: int = 4096
+    device_memory_mb: int = 0
     explainers: tuple[str, ...] = ()
 
 
@@ -116,10 +118,12 @@ class Execution:
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.benchmark = False
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-        self.models = Reuse(config.memory_mb * 2**20 // 2)
-        self.kept = Reuse(config.memory_mb * 2**20 // 2)
+        half = config.memory_mb * 2**20 // 2
+        allocator = Torch(self.device)
+        self.models = Reuse(budget(allocator, config.device_memory_mb * 2**20, half))
+        self.kept = Reuse(half)
+        self.memory = Memory(allocator, self.models, self.kept)
         self.items = Items(self.blobs, self.kept)
-        self.chunks: dict[str, int] = {}
         self._alone = itertools.count()
 
     # --- what the core asks
@@ -136,16 +140,19 @@ class Execution:
         return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), asked), cost)
 
     def out_of_memory(self, error: BaseException) -> bool:
-        return isinstance(error, (torch.OutOfMemoryError, MemoryError))
+        return full(error)
 
-    def relieve(self, work: Work) -> bool:
-        self.kept.clear()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        model = work.model["digest"]
-        chunk = self.chunks.get(model, CPU_CHUNK)
-        self.chunks[model] = max(1, chunk // 2)
-        return chunk > 1
+    def poisoned(self, error: BaseException) -> bool:
+        return poisoned(error, self.memory.device)
+
+    def most(self, work: Work) -> int:
+        return self.memory.most(*_kind(work))
+
+    def split(self, work: Work, cost: int) -> None:
+        self.memory.split(*_kind(work), cost)
+
+    def relieve(self, work: Work, tries: int) -> bool:
+        return self.memory.relieve(*_kind(work), tries)
 
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         return loader.describe(source)
@@ -191,9 +198,9 @@ class Execution:
         yield Progress(0.0, quiet=True)
         model = self._model(works[0])
         meter = Meter(model)
-        before = _state(model.net)
+        before = state(model.net)
         try:
-            chunk = self.chunks.get(works[0].model["digest"]) or self._chunk(model, works[0].model["digest"])
+            chunk = self.memory.chunk(*_kind(works[0]), lambda: self._knee(model))
             ctx = Context(self.device, chunk, self.kept)
             items: Sequence[Any] = (
                 self.items.drawings(works)
@@ -229,51 +236,43 @@ class Execution:
                         result = {"prediction": t, "target": item.target.json(), "provenance": provenance, **result}
                     outcomes[n] = result
         finally:
-            after = _state(model.net)
+            after = state(model.net)
             if after != before:
                 self.models.drop(works[0].model["digest"])
         if after != before:
-            raise ComputeFailed(*_changed(before, after))
+            raise ComputeFailed(*changed(before, after))
         return outcomes
 
     # --- parts
 
     def _model(self, work: Work) -> Any:
         wanted = work.model["digest"]
-        model = self.models.get(wanted)
-        if model is None:
-            model = loader.load(work.model["source"], device=self.device)
-            if model.digest != wanted:
-                raise ComputeFailed(
-                    f"The files of model “{work.model['id']}” have changed since it was registered.",
-                    code="model_changed",
-                    given=model.digest,
-                    allowed=wanted,
-                    hint="Restart the server to register the new version.",
-                )
-            self.models.put(wanted, model)
-        return model
 
-    def _chunk(self, model: Any, name: str) -> int:
-        """Rows per pass: fixed on the CPU, on CUDA the knee of throughput, found by doubling once per model."""
-        chunk = CPU_CHUNK
-        if self.device.type == "cuda" and takes(model.task) == "image":
-            rate = 0.0
-            x = torch.zeros((1, 3, *model.size), device=self.device)
-            for rows in (8, 16, 32, 64, 128):
-                batch = x.expand(rows, -1, -1, -1).contiguous()
-                with torch.inference_mode():
-                    model.logits(batch)
-                    torch.cuda.synchronize()
-                    t = time.perf_counter()
-                    model.logits(batch)
-                    torch.cuda.synchronize()
-                took = time.perf_counter() - t
-                if rows / took < 1.1 * rate or took > 0.2:
-                    break
-                rate, chunk = rows / took, rows
-        self.chunks[name] = chunk
-        return chunk
+        def load() -> Any:
+            model = loader.load(work.model["source"], device=self.device)
+            if model.digest == wanted:
+                return model
+            raise ComputeFailed(
+                f"The files of model “{work.model['id']}” have changed since it was registered.",
+                code="model_changed",
+                given=model.digest,
+                allowed=wanted,
+                hint="Restart the server to register the new version.",
+            )
+
+        return self.memory.resident(wanted, load)
+
+    def _knee(self, model: Any) -> int:
+        """Rows per pass: fixed on the CPU, on CUDA the knee of throughput."""
+        if self.device.type != "cuda" or takes(model.task) != "image":
+            return CPU_CHUNK
+
+        def ask(rows: int) -> None:
+            with torch.inference_mode():
+                model.logits(torch.zeros((rows, 3, *model.size), device=self.device))
+                torch.cuda.synchronize(self.device)
+
+        return knee(ask, self.memory.device.empty)
 
     def _explain(
         self, meter: Meter, model: Any, works: Sequence[Work], items: Sequence[Item], ctx: Context
@@ -371,23 +370,12 @@ def _top(model: Any, item: Item | Drawing) -> list[dict[str, Any]]:
     return heads.predictions(model.head, model.unit, model.classes, item.logits, TOP, wanted, item.chances)
 
 
+def _kind(work: Work) -> tuple[str, str]:
+    """What memory is learned by: the model, and the method or what is measured of it."""
+    return work.model["digest"], work.explainer if work.kind == "explain" else f"{work.kind} {work.measure}"
+
+
 def _named(model: Any, target: Target) -> str:
     return target.name(getattr(model, "classes", ()), getattr(model, "concepts", ()))
 
 
-def _state(net: Any) -> tuple[bool, int, int]:
-    """(training anywhere?, in-place changes of parameters and buffers so far, hooks): must be the same after a run as before."""
-    tensors = (*net.parameters(), *net.buffers())
-    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) for m in net.modules())
-    return any(m.training for m in net.modules()), sum(t._version for t in tensors if not t.is_inference()), hooks
-
-
-def _changed(before: tuple[bool, int, int], after: tuple[bool, int, int]) -> tuple[str]:
-    what = (
-        "switched to training mode"
-        if before[0] != after[0]
-        else "changed its weights"
-        if before[1] != after[1]
-        else "left hooks behind"
-    )
-    return (f"The model {what} while it was explained, so nothing it returned can be trusted; the result was dropped.",)

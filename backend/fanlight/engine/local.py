@@ -45,6 +45,7 @@ class ThreadEngine:
         self._draining = False
         self._core: Core | None = None
         self._broken: BaseException | None = None
+        self._lost = ""
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
@@ -82,7 +83,7 @@ class ThreadEngine:
         throughput = core.finished_cost / core.spent if core.spent else 0.0
         detail = {"steps": core.steps, "longest_step": core.longest_step, "throughput": throughput}
         device = str(getattr(core.executor, "device", "cpu"))
-        return Health(True, device, len(core.waiting), sum(len(b.entries) for b in core.active), detail)
+        return Health(not self._lost, device, len(core.waiting), sum(len(b.entries) for b in core.active), detail)
 
     async def drain(self) -> None:
         self._draining = True
@@ -96,10 +97,18 @@ class ThreadEngine:
             await asyncio.to_thread(self._thread.join, 10)
         self._handles.fail_all(lambda _: draining())
 
+    def _lose_device(self, why: str) -> None:
+        """From the thread of the core. This process gets no new context of the device: what is open is for another."""
+        self._lost = why
+        _call(self._loop, self._handles.fail_all, lambda _: crashed(why))
+
     async def _core_when_ready(self) -> Core:
         if self._draining:
             raise draining()
         await self._ready.wait()
+        if self._lost:
+            hint = "Restart the server; with FANLIGHT_ISOLATE=true the worker is replaced without that."
+            raise Unavailable(f"The compute thread has lost its device. {self._lost}", code="engine_down", hint=hint)
         if self._core is None:
             raise Unavailable(
                 f"The compute worker did not start: {self._broken}", code="engine_down", hint="See the server's log."
@@ -110,7 +119,9 @@ class ThreadEngine:
         from fanlight.engine.core import Core
 
         try:
-            self._core = Core(self._make(), lambda event: _call(self._loop, self._handles.put, event))
+            self._core = Core(
+                self._make(), lambda event: _call(self._loop, self._handles.put, event), fatal=self._lose_device
+            )
         except BaseException as e:
             self._broken = e
             raise
@@ -133,7 +144,7 @@ class ProcessEngine:
         self._draining = self._closed = False
         self._deaths = 0
         self._turn: Sequence[str] = ()
-        self._broken = self._said = ""
+        self._broken = self._said = self._dying = ""
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -240,7 +251,7 @@ class ProcessEngine:
             limit=LINE,
             env={**PATIENT, **os.environ},
         )
-        self._turn = ()
+        self._turn, self._dying = (), ""
         self._send(self._config)
         watch = asyncio.create_task(self._watchdog(process))
         try:
@@ -256,7 +267,7 @@ class ProcessEngine:
         """Ends what the dead child had: only those that had the device may be to blame."""
 
         def error(job: str) -> FanlightError:
-            return draining() if self._closed else crashed() if job in self._turn else lost()
+            return draining() if self._closed else crashed(self._dying) if job in self._turn else lost()
 
         for answer in self._answers.values():
             if not answer.done():
@@ -284,6 +295,9 @@ class ProcessEngine:
                         answer.set_result(message["value"])
                     else:
                         answer.set_exception(revived(message["error"], message["status"]))
+            elif "dying" in message:
+                self._dying = message["dying"]
+                log.error("the device is lost to the compute worker; replacing it", problem=self._dying)
             elif "broken" in message:
                 self._broken = message["broken"]
 
@@ -301,9 +315,12 @@ class ProcessEngine:
                 return
 
 
-def crashed() -> ComputeFailed:
+def crashed(why: str = "") -> ComputeFailed:
+    """Args: why: a sentence, where it is known."""
     return ComputeFailed(
-        "The compute worker ended, or took no step for too long, while it worked on this.",
+        f"{why.rstrip('.')}. The device was lost by it."
+        if why
+        else "The compute worker ended, or took no step for too long, while it worked on this.",
         code="worker_crashed",
         hint="Check the model with: fanlight doctor MODEL",
     )

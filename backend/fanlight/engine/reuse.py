@@ -44,9 +44,9 @@ class Reuse:
             self._kept.move_to_end(key)
             return found[0]
 
-    def put(self, key: Hashable, value: Any) -> None:
-        """Keeps `value`; what is larger than the whole budget is not kept."""
-        size = size_of(value)
+    def put(self, key: Hashable, value: Any, size: int | None = None) -> None:
+        """Keeps `value`; what is larger than the whole budget is not kept. Args: size: bytes, where they were measured."""
+        size = size_of(value) if size is None else size
         with self._lock:
             self.drop(key)
             if size > self.budget:
@@ -69,6 +69,11 @@ class Reuse:
             found = self._kept.pop(key, None)
             if found is not None:
                 self.used -= found[1]
+
+    def names(self) -> list[Hashable]:
+        """Of what is kept, least recently used first."""
+        with self._lock:
+            return list(self._kept)
 
     def clear(self) -> None:
         with self._lock:
