@@ -30,6 +30,7 @@ from fanlight.api import (
     artifacts,
     catalog,
     comparisons,
+    derivations,
     events,
     explanations,
     exports,
@@ -51,6 +52,7 @@ from fanlight.engine.base import Engine
 from fanlight.errors import FanlightError, NotFound
 from fanlight.service import admission, datasets, examples, listing, retention
 from fanlight.service.context import Context
+from fanlight.service.derivations import Derivations
 from fanlight.service.dispatch import Dispatcher
 from fanlight.service.examinations import Examinations
 from fanlight.service.field_guide import offer as field_guide
@@ -119,6 +121,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     context.examinations = Examinations(context)
     context.sweeper, context.summaries = Sweeper(context), Summaries(context)
     context.trier = Trier(context)
+    context.derivations = Derivations(context)
 
     app = FastAPI(
         title="Fanlight", version=__version__, lifespan=_lifespan, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json",
@@ -137,6 +140,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         shares,
         sweeps,
         trials,
+        derivations,
         views,
         keys,
         events,
@@ -189,6 +193,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await context.dispatcher.start()
     context.sweeper.start()
     context.trier.start()
+    context.derivations.start()
     listener = None if context.db.sqlite else Listener(context.db.url, context.db.name, context.dispatcher.hear)
     if listener is not None:
         listener.start()
@@ -208,6 +213,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await asyncio.to_thread(listener.close)
         await context.sweeper.stop()
         await context.trier.stop()
+        await context.derivations.close()
         await context.examinations.close()
         context.summaries.close()
         await context.dispatcher.drain(DRAIN)

@@ -211,6 +211,20 @@ class calls:
         params = _given(move=move, state=state, cursor=cursor, limit=limit)
         return Call("GET", f"/trials/{id}/items", _as(wire.Page[wire.TrialItem]), params=params)
 
+    # --- models made of models
+
+    derivations = staticmethod(lambda: Call("GET", "/derivations", _as(list[wire.Derivation])))
+    derivation = staticmethod(lambda id: Call("GET", f"/derivations/{id}", _as(wire.Derivation)))
+    cancel_derivation = staticmethod(lambda id: Call("DELETE", f"/derivations/{id}", _as(wire.Derivation)))
+
+    @staticmethod
+    def derive(model: str, dataset: str, remove: Sequence[int]) -> Call[wire.Derivation]:
+        """A model without some prototypes, its last layer repaired on a data set and measured there."""
+        body = {"change": {"remove": list(remove)}, "dataset": dataset}
+        return Call("POST", f"/models/{model}/derivations", _as(wire.Derivation), json=body)
+
+    # --- saved views
+
     @staticmethod
     def save_view(name: str, query: Mapping[str, str]) -> Call[wire.SavedView]:
         return Call("POST", "/views", _as(wire.SavedView), json={"name": name, "query": query})

@@ -23,13 +23,14 @@ ROWS = 32
 
 
 def remove(
-    bundle: Path, gone: Sequence[int], data: Data, into: Path, tell: Progress = lambda *_: None
+    bundle: Path, gone: Sequence[int], data: Data, into: Path, tell: Progress = lambda *_: None, job: str = ""
 ) -> dict[str, Any]:
     """Writes the model of `bundle` without the prototypes `gone` as a new folder below `into`.
 
     Returns its story: `bundle` (the folder), `name`, `digest`, `parent`, `change`, `data`, and accuracy `before` and `after`, as lineage.json
     keeps it. The last layer is repaired on all readable pictures of `data`, labels or not; accuracy is measured on those that have one, of
     each half with the layer that was repaired on the other.
+    Args: job: names the folder; one that is there was made by this job before it was broken off, and is the result.
     Errors: InvalidField, BadRequest.
     """
     model = loader.load({"bundle": str(bundle)})
@@ -37,15 +38,22 @@ def remove(
         raise BadRequest(
             f"“{model.name}” answers by no prototypes.", code="not_available", given=model.task, allowed="protovit"
         )
-    origin = {"name": model.name, "digest": model.digest}  # the digest is of the weights: before they change
     gone = sorted(set(gone))
     _check(model, gone)
+    every = sorted({*_removed(model), *gone})  # what went before stays out
+    stories = derived.lineage(bundle)
+    base = stories[0]["parent"]["name"] if stories else model.name
+    name = f"{base}, without prototype{'s' if len(every) > 1 else ''} {listed(every)}"
+    folder = into / f"{slug(name)[:60]}-{job[:8].lower()}" if job else free(into, slug(name))
+    if folder.exists():
+        made = loader.load({"bundle": str(folder)})
+        return {**derived.lineage(folder)[-1], "bundle": str(folder), "name": name, "digest": made.digest}
+    origin = {"name": model.name, "digest": model.digest}  # the digest is of the weights: before they change
     tell(0.02, "looking at the pictures")
     activation, labels, problems = _looked(model, data, tell)
     tell(0.9, "repairing the last layer")
     layer = model.prototypes.head.last_layer
     old = layer.weight.detach().clone()
-    every = sorted({*_removed(model), *gone})  # what went before stays out
     found = repair.without(old, activation, every)
     zeroed = old.clone()
     zeroed[:, gone] = 0
@@ -54,9 +62,6 @@ def remove(
     predicted = {name: classes.numpy() for name, classes in said.items()}
     with torch.no_grad():
         layer.weight.copy_(found.weight)
-    stories = derived.lineage(bundle)
-    base = stories[0]["parent"]["name"] if stories else model.name
-    name = f"{base}, without prototype{'s' if len(every) > 1 else ''} {listed(every)}"
     story: dict[str, Any] = {
         "change": {"remove": gone},
         "parent": origin,
@@ -66,7 +71,6 @@ def remove(
         "rise": {"repaired": found.rise, "zeroed": found.plain, "whole": found.whole},
         "made": {"fanlight": __version__, "at": round(time.time())},
     }
-    folder = free(into, slug(name))
     into.mkdir(parents=True, exist_ok=True)
     derived.write(folder, model.source, name=name, story=story, section=section(story), removed=gone)
     tell(0.98, "reading it back")

@@ -12,6 +12,7 @@ from fanlight.settings import Settings
 from fanlight.store.database import Database
 
 if TYPE_CHECKING:
+    from fanlight.service.derivations import Derivations
     from fanlight.service.dispatch import Dispatcher
     from fanlight.service.examinations import Examinations
     from fanlight.service.foresight import Foresight
@@ -59,6 +60,7 @@ class Context:
     sweeper: Sweeper = field(init=False)
     summaries: Summaries = field(init=False)
     trier: Trier = field(init=False)
+    derivations: Derivations = field(init=False)
 
     @property
     def explainers(self) -> tuple[str, ...]:

@@ -49,29 +49,37 @@ class Models:
 
     async def register(self) -> None:
         """Has the engine describe every source; what fails is noted in `problems` and does not stop the others."""
-        from fanlight.adapters import loader
-
         paths = [str(p) for p in await self._installed()]
         for path in (*paths, *Settings.listed(self._context.settings.models)):
-            try:
-                called, source = loader.named(path)
-                info = dict(await self._context.engine.describe(source))
-            except (FanlightError, OSError) as e:
-                self.problems[path[:200]] = str(e)
-                log.error("model not registered", source=path[:200], problem=str(e))
-                continue
-            name = _slug(called)
-            if name in self._known:
-                self.problems[path] = f"There are two models named {name}."
-                continue
-            given = path.removeprefix(f"{called}=")
-            self._known[name] = {**info, "id": name, "source": source, "given": given}
-            indices: dict[str, list[int]] = {}
-            for i, c in enumerate(info["classes"]):
-                indices.setdefault(c.casefold(), []).append(i)
-            self._indices[name] = indices
+            await self._add(path)
         await self._context.db.awrite(self._save)
         self.ready.set()
+
+    async def add(self, path: str) -> None:
+        """Registers one more while the server runs."""
+        await self._add(path)
+        await self._context.db.awrite(self._save)
+
+    async def _add(self, path: str) -> None:
+        from fanlight.adapters import loader
+
+        try:
+            called, source = loader.named(path)
+            info = dict(await self._context.engine.describe(source))
+        except (FanlightError, OSError) as e:
+            self.problems[path[:200]] = str(e)
+            log.error("model not registered", source=path[:200], problem=str(e))
+            return
+        name = _slug(called)
+        if name in self._known:
+            self.problems[path] = f"There are two models named {name}."
+            return
+        given = path.removeprefix(f"{called}=")
+        self._known[name] = {**info, "id": name, "source": source, "given": given}
+        indices: dict[str, list[int]] = {}
+        for i, c in enumerate(info["classes"]):
+            indices.setdefault(c.casefold(), []).append(i)
+        self._indices[name] = indices
 
     async def _installed(self) -> list[Path]:
         """Bundles of the environment, of the package and of the data folder. Without the default one it is converted into the data folder
@@ -114,6 +122,12 @@ class Models:
         if name not in self._known:
             raise unknown("model", name, list(self._known), hint="GET /api/v1/models lists them.")
         return self._known[name]
+
+    def of_folder(self, folder: str | Path) -> str | None:
+        """The id of the model of a bundle's folder; None where it is not registered."""
+        wanted = str(Path(folder).resolve())
+        at = ((i, m["source"].get("bundle")) for i, m in self._known.items())
+        return next((i for i, place in at if place and str(Path(place).resolve()) == wanted), None)
 
     def name_of(self, name: str) -> str:
         """For display; of a model that is gone, its id."""

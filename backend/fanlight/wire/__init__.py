@@ -38,6 +38,13 @@ from fanlight.wire.changes import (
     LiveRequest as LiveRequest,
 )
 from fanlight.wire.comparisons import Comparison as Comparison
+from fanlight.wire.derivations import (
+    Change as Change,
+    Derivation as Derivation,
+    DerivationRequest as DerivationRequest,
+    DerivationState as DerivationState,
+    Effect as Effect,
+)
 from fanlight.wire.explanations import (
     MEASURES as MEASURES,
     Accepted as Accepted,
