@@ -115,11 +115,12 @@ def _step(name: str, sign: str, words: str) -> Component:
     )
 
 
-def body(shown: Shown) -> Component:
+def body(shown: Shown, gone: Component | None = None) -> Component:
+    """Args: gone: the panel that takes prototypes out for good."""
     return html.Div(
         [
             html.Div([looks(shown), contrast()], className="pt-main"),
-            html.Div([prediction(), trust(shown), flip(), reading(shown)], className="pt-side"),
+            html.Div([prediction(), trust(shown), flip(), gone, reading(shown)], className="pt-side"),
             row(),
         ],
         className="pt-page",

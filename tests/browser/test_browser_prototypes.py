@@ -15,7 +15,7 @@ from PIL import Image
 
 from fanlight.client import Client
 from support.processes import FanlightServer
-from support.prototypes import small, write
+from support.prototypes import CLASSES, small, write
 
 pytestmark = pytest.mark.browser
 Come = Callable[..., Visitor]
@@ -25,7 +25,12 @@ Come = Callable[..., Visitor]
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
     """A server whose only model is a small prototype classifier."""
     folder = tmp_path_factory.mktemp("prototypes")
-    started = FanlightServer(folder, models=str(write(folder / "small")), default_model=False)
+    for n, pixels in small().pictures.items():
+        place = folder / "pictures" / CLASSES[int(small().labels[n])]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(place / f"{n}.png")
+    model = str(write(folder / "small"))
+    started = FanlightServer(folder, models=model, default_model=False, datasets=f"training={folder / 'pictures'}")
     try:
         started.start()
         yield started
@@ -174,6 +179,31 @@ def test_parts_look_again_and_places_are_excluded(visitor: Come, record: Any) ->
         page.wait_for_selector(".pt-near figure img")
         assert first.locator(".pt-near figure").count() == 3
         assert me.faults() == []
+
+
+def test_what_is_muted_is_taken_out_for_good_and_the_original_stays(visitor: Come, record: Any) -> None:
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}/prototypes")
+        page.wait_for_selector(".pt-row")
+        assert page.locator("#pt-gone-go").is_disabled()
+        page.click('[data-pt="rows"] .pt-row:nth-child(2) [data-do=mute]')
+        page.wait_for_selector(".pt-row.muted")
+        muted = page.locator(".pt-row.muted").get_attribute("data-prototype")
+        me.until("j => document.querySelector('[data-pt=gone]').textContent === `Muted: ${j}.`", muted)
+        page.click("#pt-gone-go")
+        page.wait_for_selector("text=Choose a data set first.")
+        page.click("#pt-gone-on")
+        page.get_by_role("option", name="training").click()
+        page.click("#pt-gone-go")
+        page.wait_for_selector("#pt-gone-shown a", timeout=120_000)
+        said = page.inner_text("#pt-gone-shown")
+        assert f"without prototype {muted}" in said and "of 12 labelled pictures before" in said
+        page.locator("#pt-gone-shown").scroll_into_view_if_needed()
+        me.shot("prototypes-taken-out", full=True)
+        assert me.faults() == [] and me.sideways() <= 0
+        page.click("#pt-gone-shown a")
+        page.wait_for_selector(f"text=Without prototype {muted}")
+        me.shot("model-derived", full=True)
 
 
 def test_on_a_phone_in_the_dark_and_by_keyboard(visitor: Come, record: Any) -> None:

@@ -60,8 +60,16 @@
     document.getElementById("pt-redo").disabled = !page.future.length;
     document.getElementById("pt-save").disabled = !page.live || same(page.edits, page.stored);
     const chosen = against(page.edits);
+    const gone = muted(), go = document.getElementById("pt-gone-go");
+    if (go) {
+      go.disabled = !gone.length;
+      set(go, gone.length === 1 ? "Take it out" : "Take them out");
+      set($("gone"), gone.length ? `Muted: ${listed(gone.map(String))}.` : "Nothing is muted.");
+    }
     dash_clientside.set_props("pt-why", { value: chosen === null ? null : String(chosen) });
   }
+
+  const muted = () => page.edits.filter((e) => "mute_prototype" in e).map((e) => e.mute_prototype);
 
   // --- asking
 
@@ -355,6 +363,7 @@
       const list = page.detail.flip.mute.reduce((edits, j) => (find(edits, "mute_prototype", j) < 0 ? [...edits, { mute_prototype: j }] : edits), page.edits);
       return change(list);
     }
+    if (button.id === "pt-gone-go") return dash_clientside.set_props("pt-gone-asked", { data: { remove: muted(), at: Date.now() } });
     if (button.id === "pt-save") { const id = await save(); if (id) open(id); }
   });
 

@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from fanlight.client import calls
 from fanlight.errors import Conflict, NotFound
-from fanlight_ui import changes, errors, known, prototypes as parts, workbench
+from fanlight_ui import changes, derive_panel, errors, known, prototypes as parts, workbench
 from fanlight_ui.session import ask
 
 # `order`: before the page of the record, whose address begins alike
@@ -31,11 +31,12 @@ async def layout(id: str, **query: str) -> Component:
     ref = next((a for a in record.artifacts if a.kind == parts.KIND), None)
     if ref is None:
         raise NotFound("This explanation is none by prototypes.", hint="Open its record.")
-    told, model, infos, system = await asyncio.gather(
+    told, model, infos, system, datasets = await asyncio.gather(
         ask(calls.describe(ref.digest)),
         known.or_none(calls.model(record.model)),
         ask(calls.explainers()),
         ask(calls.system()),
+        ask(calls.datasets()),
     )
     stored = parts.own(record.edits)
     edits = wanted(query.get("edits"), stored)
@@ -47,13 +48,14 @@ async def layout(id: str, **query: str) -> Component:
         asked=edits != stored,
         info=next((i for i in infos if i.name == record.explainer), None),
     )
+    gone = derive_panel.panel(record, datasets) if model else None
     return html.Main(
         [
             dcc.Store(id="ex-id", data=id),
             dcc.Store(id="pt-data", data=parts.state(shown)),
             dcc.Store(id="pt-ready"),
             dcc.Store(id="pt-asked"),
-            html.Div([parts.head(shown), parts.body(shown)], id="pt-page"),
+            html.Div([parts.head(shown), parts.body(shown, gone)], id="pt-page"),
             changes.share_dialog(int(system.settings.get("share_days", SHARE_DAYS))),
         ],
         className="page",

@@ -1,0 +1,109 @@
+"""Taking muted prototypes out of their model for good, on the page of prototypes: the panel, its job, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import Input, Output, State, callback, dcc, html, no_update
+from dash.development.base_component import Component
+
+from fanlight import wire
+from fanlight.client import calls
+from fanlight.drawing.trial import points
+from fanlight.errors import FanlightError
+from fanlight_ui.session import ask, href
+from fanlight_ui.views.numbers import percent
+
+POLL = 1000
+OVER = ("done", "failed", "cancelled")
+HELP = (
+    "Mute what should never count. Taken out, it is gone for every picture: the other weights are repaired, and a new model comes of it. "
+    "This one stays as it is."
+)
+
+
+def panel(record: wire.Explanation, datasets: Sequence[wire.Dataset]) -> Component:
+    """Args: datasets: to repair and measure on; the server says where one has no labels."""
+    return html.Section(
+        [
+            html.H2("Take out for good"),
+            html.P(HELP, className="quiet"),
+            html.P(**{"data-pt": "gone"}, role="status"),
+            dmc.Select(
+                id="pt-gone-on",
+                label="Pictures with labels, to repair and measure on",
+                data=[{"value": d.id, "label": f"{d.name} · {d.count:,}"} for d in datasets],
+                value=record.dataset if any(d.id == record.dataset for d in datasets) else None,
+                placeholder="choose a data set",
+            ),
+            html.Button("Take them out", id="pt-gone-go", className="button small", disabled=True),
+            dcc.Store(id="pt-gone-asked"),
+            dcc.Store(id="pt-gone-job"),
+            dcc.Store(id="pt-gone-model", data=record.model),
+            dcc.Interval(id="pt-gone-poll", interval=POLL, disabled=True),
+            html.Div(id="pt-gone-shown", role="status"),
+        ],
+        className="card pad pt-gone-panel",
+        **{"aria-label": "Take prototypes out for good"},
+    )
+
+
+def shown(d: wire.Derivation) -> list[Component]:
+    """A job, and what came of it."""
+    if d.state in ("queued", "running"):
+        words = "waiting for its turn" if d.state == "queued" else f"{percent(d.progress)}: {d.message}"
+        bar = html.Progress(value=str(d.progress), max="1", **{"aria-label": "Progress of taking out"})
+        return [bar, html.P(words, className="quiet num")]
+    if d.state != "done" or d.effect is None:
+        return [html.P(d.problem or "It was cancelled.", className="warning")]
+    e = d.effect
+    c = e.difference
+    band = f", 95 % interval {points(c.lo)} to {points(c.hi)}" if c.lo is not None and c.hi is not None else ""
+    made: Any = dcc.Link(d.result_name, href=href(f"/models/{d.result}")) if d.result else d.result_name
+    return [
+        html.P([html.Strong("A new model: "), made]),
+        html.P(
+            f"Right on {percent(e.before.value or 0)} of {e.labelled:,} labelled pictures before, {percent(e.after.value or 0)} after "
+            f"({points(c.value or 0)} points{band}); without the repair {percent(e.zeroed.value or 0)}. "
+            f"{e.moved:,} {'prediction' if e.moved == 1 else 'predictions'} changed.",
+            className="num",
+        ),
+    ]
+
+
+@callback(
+    Output("pt-gone-job", "data"),
+    Output("pt-gone-shown", "children"),
+    Output("pt-gone-poll", "disabled"),
+    Input("pt-gone-asked", "data"),
+    State("pt-gone-on", "value"),
+    State("pt-gone-model", "data"),
+    prevent_initial_call=True,
+)
+async def take(asked: dict[str, Any] | None, dataset: str | None, model: str) -> tuple[Any, ...]:
+    """Args: asked: {"remove": prototypes}, from assets/prototypes.js."""
+    if not asked or not asked["remove"]:
+        return (no_update,) * 3
+    if not dataset:
+        return no_update, html.P("Choose a data set first.", className="warning"), no_update
+    try:
+        made = await ask(calls.derive(model, dataset, asked["remove"]))
+    except FanlightError as e:
+        return no_update, html.P(" ".join(filter(None, (e.message, e.hint))), className="warning"), no_update
+    return made.id, shown(made), False
+
+
+@callback(
+    Output("pt-gone-shown", "children", allow_duplicate=True),
+    Output("pt-gone-poll", "disabled", allow_duplicate=True),
+    Input("pt-gone-poll", "n_intervals"),
+    State("pt-gone-job", "data"),
+    prevent_initial_call=True,
+)
+async def follow(_ticks: int, job: str | None) -> tuple[Any, ...]:
+    if not job:
+        return no_update, True
+    found = await ask(calls.derivation(job))
+    return shown(found), found.state in OVER
