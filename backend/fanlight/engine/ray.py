@@ -12,8 +12,10 @@ import contextlib
 import logging
 import os
 import secrets
+import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -258,6 +260,8 @@ class RayEngine:
     async def _run(self) -> None:
         """Deploys the pools, then looks after how many replicas there are."""
         try:
+            with _signals_kept():
+                await asyncio.to_thread(_join, self.plan)
             self._pools = await asyncio.to_thread(_deploy, self._hosted, self.plan)
             self._replicas = await asyncio.to_thread(_replicas, self._hosted, self.plan)
         except Exception as e:
@@ -273,6 +277,18 @@ class RayEngine:
             known = sorted(self._health, key=lambda name: self._health[name][0], reverse=True)
             for gone in known[max(1, sum(self._replicas.values())) :]:
                 del self._health[gone]
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray takes SIGTERM for itself, and ends the process three seconds after it: too soon to hand work back."""
+    mine = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if mine and handler is not None:
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _join(plan: Plan) -> None:
@@ -293,11 +309,9 @@ def _join(plan: Plan) -> None:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
-    for name in ("ray", "ray.serve"):  # what it says of itself is in its own files of logs
-        logging.getLogger(name).setLevel(logging.ERROR)
     if ray.is_initialized():
         return
-    options: dict[str, Any] = {"namespace": "fanlight", "log_to_driver": False, "logging_level": "warning"}
+    options: dict[str, Any] = {"namespace": "fanlight", "log_to_driver": False, "logging_level": "error"}
     if plan.address:
         ray.init(plan.address, **options)
     else:
@@ -308,10 +322,10 @@ def _join(plan: Plan) -> None:
 
 def _deploy(hosted: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """Handles of the pools, which are running when this returns; equal ones that run already are left as they are, others go."""
-    _join(plan)
     from ray import serve
     from ray.serve.config import ProxyLocation
 
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)  # what it says of itself is in files of its own
     serve.start(proxy_location=ProxyLocation.Disabled, logging_config={"log_level": "WARNING"})
     names = {name: _named(hosted, plan, name) for name in plan.pools}
     known = serve.status().applications
