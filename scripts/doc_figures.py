@@ -39,7 +39,7 @@ OTHERS = {
     "prototype-classifier": "prototypes-field-guide",
     "text-to-image": "scenes-exact",
 }
-PROMPT = "red disc blue cross"
+PROMPT = "a red circle left of a blue cross"
 WIDE = 2 * SIDE + GAP  # of a drawing that is no map
 HEADER = ("grad-cam", "integrated-gradients", "occlusion")  # in the picture of the README
 

@@ -111,6 +111,10 @@ class Settings(BaseSettings):
         description="Offer the field guide: 192 drawn birds, made once per data folder, after the worked examples; and the network that tells "
         "them apart.",
     )
+    scenes: bool = Field(
+        True,
+        description="Offer the scenes: models that draw two objects from words, the exact one of that world first.",
+    )
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
     trust: Literal["auto", "request"] = Field(
         "auto", description="auto: every map's faithfulness is measured after it. request: only when asked for."
@@ -124,6 +128,7 @@ class Settings(BaseSettings):
     step_timeout: int = Field(
         120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced."
     )
+    session_days: int = Field(14, ge=1, le=365, description="Days after which somebody who logged in with a name has to again.")
     share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
     retention_days: int = Field(
         0,

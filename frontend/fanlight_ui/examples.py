@@ -38,6 +38,7 @@ async def choose() -> list[tuple[Sample, Model, ExplainerInfo]]:
     models, datasets, explainers = await asyncio.gather(
         session.ask(calls.models()), session.ask(calls.datasets()), session.ask(calls.explainers())
     )
+    models = [m for m in models if m.takes == "image"]
     if not models or not datasets:
         return []
     page = await session.ask(calls.samples(datasets[0].id))

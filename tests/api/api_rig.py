@@ -109,6 +109,7 @@ def settings(folder: Path, **changes: Any) -> Settings:
         "default_model": False,
         "examples": False,
         "field_guide": False,
+        "scenes": False,
         "threads": 1,
     }
     return Settings(**{**given, **changes})

@@ -145,7 +145,7 @@ class FanlightServer(Process):
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
         named = {
             f"FANLIGHT_{name.upper()}": str(value)
-            for name, value in {"examples": False, "field_guide": False, **settings}.items()
+            for name, value in {"examples": False, "field_guide": False, "scenes": False, **settings}.items()
         }
         super().__init__(
             [BIN / "fanlight", "serve", "--port", str(self.port), "--data-dir", self.data, "--no-browser", *args],

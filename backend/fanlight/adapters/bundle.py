@@ -31,6 +31,8 @@ LOADERS = {
 """Adapters of tasks whose bundles hold more than a network; each has load(manifest, device)."""
 TASKS = ("image-classifier", *LOADERS)
 FILES = ("bundle.toml", "weights.safetensors", "classes.txt")
+BARE = ("scenes-exact",)
+"""Architectures that are computed, not learned: their bundles hold neither weights nor classes."""
 TEXTS = ("name", "architecture", "description", "terms", "features", "head", "unit")
 KEYS = {"format", "task", *TEXTS, "config", "preprocessing"}
 REQUIRED = {"format", "name", "task", "architecture", "preprocessing"}
@@ -63,16 +65,17 @@ class Manifest:
 def manifest(folder: Path) -> Manifest:
     """Reads a bundle's texts; BadBundle with a sentence where something is missing or of the wrong kind."""
     missing = [f for f in FILES if not (folder / f).is_file()]
-    if missing:
+    try:
+        toml = tomllib.loads(_text(folder / "bundle.toml")) if FILES[0] not in missing else {}
+    except tomllib.TOMLDecodeError as e:
+        raise BadBundle(f"bundle.toml of “{folder.name}” is not valid TOML: {e}.") from e
+    bare = toml.get("architecture") in BARE
+    if missing and not bare:
         raise BadBundle(
             f"The folder “{folder.name}” is no bundle: it lacks {', '.join(missing)}.",
             given=str(folder),
             allowed=[*FILES, "card.md"],
         )
-    try:
-        toml = tomllib.loads(_text(folder / "bundle.toml"))
-    except tomllib.TOMLDecodeError as e:
-        raise BadBundle(f"bundle.toml of “{folder.name}” is not valid TOML: {e}.") from e
     lacking, strange = sorted(REQUIRED - set(toml)), sorted(set(toml) - KEYS)
     if lacking or strange:
         said = " and ".join(
@@ -99,7 +102,9 @@ def manifest(folder: Path) -> Manifest:
     card = folder / "card.md"
     return Manifest(
         folder=folder,
-        classes=tuple(line.strip() for line in _text(folder / "classes.txt").splitlines() if line.strip()),
+        classes=()
+        if bare
+        else tuple(line.strip() for line in _text(folder / "classes.txt").splitlines() if line.strip()),
         card=_text(card) if card.is_file() else "",
         config=toml.get("config", {}),
         features=toml.get("features"),

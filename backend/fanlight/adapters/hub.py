@@ -30,14 +30,14 @@ class BadModel(BadRequest):
     code = "bad_model"
 
 
-def required(package: str) -> None:
-    """Says how to install a library that is missing."""
+def required(package: str, extra: str = "") -> None:
+    """Says how to install a library that is missing. Args: extra: of Fanlight, that brings it; its own name if not given."""
     if find_spec(package) is None:
         raise BadModel(
             f"Models of {package} need the package {package}, which is not installed here.",
             code="not_installed",
             given=package,
-            hint=f"pip install 'fanlight[{package}]'",
+            hint=f"pip install 'fanlight[{extra or package}]'",
         )
 
 

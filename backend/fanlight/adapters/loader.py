@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
     from fanlight.adapters.image_classifier import TorchImageClassifier
 
-MODULES = {"torchvision": "torchvision_hub", "timm": "timm_hub", "transformers": "transformers_folder"}
+MODULES = {
+    "torchvision": "torchvision_hub",
+    "timm": "timm_hub",
+    "transformers": "transformers_folder",
+    "diffusers": "diffusers_folder",
+}
 
 
 def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> TorchImageClassifier:

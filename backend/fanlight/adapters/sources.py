@@ -2,7 +2,8 @@
 
     [name=]folder | [name=]file.py | [name=]KIND:WHAT[?option=value&...]
 
-KIND is torchvision, timm or transformers, WHAT the name of an architecture or a folder. Options are those of `OPTIONS`.
+KIND is torchvision, timm, transformers or diffusers, WHAT the name of an architecture or a folder. Options are those of `OPTIONS`; a folder of
+diffusers has none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from urllib.parse import unquote
 
 from fanlight.errors import BadRequest
 
-HUBS = ("torchvision", "timm", "transformers")
+HUBS = ("torchvision", "timm", "transformers", "diffusers")
+FOLDERS = ("transformers", "diffusers")
+"""Those that name a folder."""
 OPTIONS = {
     "weights": "DEFAULT, the name of published weights, or a .safetensors file",
     "classes": "a text file with one name per output",
@@ -63,15 +66,16 @@ def _hub(text: str, kind: str, rest: str) -> Source:
     what, _, query = rest.partition("?")
     if not what:
         raise BadRequest(f"“{text}” names no model of {kind}.", code="bad_source", given=text)
-    found = {kind: str(Path(what).expanduser().resolve()) if kind == "transformers" else what}
+    found = {kind: str(Path(what).expanduser().resolve()) if kind in FOLDERS else what}
+    options = [] if kind == "diffusers" else [k for k in OPTIONS if k != "weights" or kind != "transformers"]
     for pair in filter(None, query.split("&")):
         key, equals, given = pair.partition("=")
-        if key not in OPTIONS or not equals or key in found or (kind == "transformers" and key == "weights"):
+        if key not in options or not equals or key in found:
             raise BadRequest(
                 f"“{pair}” is no option of a model of {kind}.",
                 code="bad_source",
                 given=pair,
-                allowed=[k for k in OPTIONS if k != "weights" or kind != "transformers"],
+                allowed=options,
                 hint=f"{kind}:{what}?option=value&option=value",
             )
         found[key] = unquote(given)

@@ -67,6 +67,7 @@ def explainers(context: Services, _: Reader) -> list[wire.ExplainerInfo]:
             returns=list(e.returns),
             cost=e.cost(e.Params(), (224, 224)),
             edits=dict(e.edits),
+            asks=sorted(e.asks),
             general=sorted(e.general),
             paper=wire.Citation(**e.paper._asdict()),
             docs=f"docs/methods/{e.name}.md",

@@ -8,8 +8,11 @@ from fanlight.drawing.curves import Curves
 from fanlight.drawing.image_map import ImageMap
 from fanlight.drawing.prototypes import Prototypes
 from fanlight.drawing.region_scores import RegionScores
+from fanlight.drawing.words import Words
 
-RENDERERS: dict[str, Renderer] = {r.kind: r for r in (ImageMap(), RegionScores(), Curves(), Concepts(), Prototypes())}
+RENDERERS: dict[str, Renderer] = {
+    r.kind: r for r in (ImageMap(), RegionScores(), Curves(), Concepts(), Prototypes(), Words())
+}
 
 
 def renderer(kind: str) -> Renderer:

@@ -19,6 +19,9 @@ from fanlight.errors import InvalidField
 PICTURES = ("image-map", "region-scores")
 """Kinds that lie over the picture: their `meta["box"]` is the part of it that they cover. Others are drawn beside it, in its proportions."""
 
+OWN = ("words",)
+"""Kinds that hold their picture: the input is words."""
+
 OPACITY = 0.65
 GAP = 2
 LARGEST = 1e30  # of an end of a scale: the difference of two is finite in float32
@@ -69,7 +72,10 @@ PLAIN = Style()
 
 
 def picture(pixels: Pixels, artifact: Artifact, *, size: int = 512) -> Image.Image:
-    """What the model saw: the box of `artifact` in the stored picture, longer side `size`."""
+    """What the model saw: the box of `artifact` in the stored picture, longer side `size`; of a picture that a model drew, that one."""
+    if artifact.kind in OWN:
+        own: Pixels = artifact.arrays["picture"]
+        return Image.fromarray(own).resize(fitted(own.shape[:2], size)[::-1], Image.Resampling.NEAREST)
     return images.crop_resize(pixels, artifact.meta["box"], fitted(grid(artifact), size))
 
 
@@ -113,6 +119,9 @@ def _alone(artifact: Artifact, size: int) -> Image.Image:
 
 def grid(artifact: Artifact) -> tuple[int, int]:
     """(H, W) of the grid of a map; of what is no map, the proportions of the part of the picture that it is about."""
+    if artifact.kind in OWN:
+        height, width, _ = artifact.arrays["picture"].shape
+        return height, width
     if artifact.kind not in PICTURES:
         x0, y0, x1, y1 = artifact.meta["box"]
         return max(1, round(y1 - y0)), max(1, round(x1 - x0))

@@ -11,6 +11,7 @@ import numpy as np
 
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
+from fanlight.drawing.information import Read
 from fanlight.drawing.scene import PICTURES
 from fanlight.errors import Conflict, InvalidField
 
@@ -22,7 +23,7 @@ TABLES = ("concepts", "prototypes")
 def columns(artifact: Artifact) -> dict[str, Array]:
     """`row`, `column` int32 from the upper left; of regions `region` int32; `value (unit)` float32 as it is stored.
 
-    Of kinds in `TABLES` the columns of their table.
+    Of kinds in `TABLES` the columns of their table; of words their seven maps.
 
     Raises:
         InvalidField: a kind that has neither.
@@ -32,6 +33,17 @@ def columns(artifact: Artifact) -> dict[str, Array]:
         return {
             name: np.array([float("nan") if v is None else v for v in column])
             for name, column in zip(table.columns, zip(*table.rows, strict=True), strict=True)
+        }
+    if artifact.kind == "words":
+        read = Read(artifact)
+        row, column = _places(read.maps["a"])
+        return {
+            "row": row,
+            "column": column,
+            **{
+                f"{read.titles[n]} ({artifact.meta['unit']})": m.ravel().astype(np.float32)
+                for n, m in read.maps.items()
+            },
         }
     if artifact.kind not in PICTURES:
         raise InvalidField(

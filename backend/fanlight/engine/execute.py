@@ -38,6 +38,7 @@ T = TypeVar("T")
 PREVIEW = 160  # pixels
 PREVIEW_EVERY = 0.5  # seconds
 TOP = 10
+EXPLAINED = 0.7  # of a job that asks the network again for a change: what explaining takes
 VERSIONS = {
     "fanlight": version("fanlight"),
     "torch": torch.__version__,
@@ -83,8 +84,8 @@ class Meter:
         self.passes = 0
         self._shown = time.perf_counter()
 
-    def relay(self, run: Generator[Step, None, T]) -> Generator[Progress, None, T]:
-        """The steps of an explainer as the core's steps, measured, with a small picture now and then."""
+    def relay(self, run: Generator[Step, None, T], part: tuple[float, float] = (0, 1)) -> Generator[Progress, None, T]:
+        """The steps of an explainer as the core's steps, measured, with a small picture now and then. Args: part: of the work."""
         while True:
             began, before = time.perf_counter(), self.model.asked
             try:
@@ -94,7 +95,8 @@ class Meter:
             finally:
                 self.seconds += time.perf_counter() - began
                 self.passes += self.model.asked - before
-            yield Progress(0.02 + 0.97 * step.done, step.message, self._preview(step))
+            done = part[0] + (part[1] - part[0]) * step.done
+            yield Progress(0.02 + 0.97 * done, step.message, self._preview(step))
 
     def _preview(self, step: Step) -> tuple[str] | None:
         if step.preview is None or time.perf_counter() - self._shown < PREVIEW_EVERY:
@@ -280,11 +282,16 @@ class Execution:
         explainer = find(works[0].explainer, self.config.explainers)
         params = explainer.Params(**works[0].params)
         run: Run = explainer().run(meter.model, items, params, ctx)
-        results = yield from meter.relay(run)
+        asking = any(next(iter(e)) in explainer.asks for w in works for e in w.edits)
+        results = yield from meter.relay(run, (0, EXPLAINED if asking else 1))
         outcomes: list[Outcome] = []
         for work, item, found in zip(works, items, results, strict=True):
             own = [e for e in work.edits if not of_picture(e)]
-            edited = explainer().edit(meter.model, found, own, params) if own else None
+            edited = None
+            if own and asking:
+                edited = yield from meter.relay(explainer().ask(meter.model, found, own, params), (EXPLAINED, 1))
+            elif own:
+                edited = explainer().edit(meter.model, found, own, params)
             outcome = self._store(edited.artifacts if edited else found, _named(model, item.target))
             if edited and isinstance(outcome, Mapping):
                 outcome = {**outcome, "prediction": edited.prediction}
@@ -377,5 +384,3 @@ def _kind(work: Work) -> tuple[str, str]:
 
 def _named(model: Any, target: Target) -> str:
     return target.name(getattr(model, "classes", ()), getattr(model, "concepts", ()))
-
-

@@ -213,6 +213,9 @@ class Explainer:
     """What can be changed of its result without asking the network again: name of the edit -> what its value is, in words.
     The whole list is applied to the result as it was found, so that the order in which people clicked is not lost and no state is kept."""
 
+    asks: ClassVar[frozenset[str]] = frozenset()
+    """Those of `edits` that do ask the network: they are saved as an intervention, and live only kept where they are saved already."""
+
     general: ClassVar[frozenset[str]] = frozenset()
     """Those of `edits` that mean the same for every picture, so that one list of them can be applied to many."""
 
@@ -247,6 +250,12 @@ class Explainer:
     ) -> Edited:
         """The result after canonical `edits`: from stored artifacts and the head of the model, never from the picture. Pure and read-only: it
         is called beside running work, and equal edits give equal bytes."""
+        raise NotImplementedError
+
+    def ask(
+        self, model: Any, artifacts: Sequence[Artifact], edits: Sequence[Mapping[str, Any]], params: Any
+    ) -> Generator[Step, None, Edited]:
+        """As `edit`, with some that the network is asked for (`asks`): in steps, as part of the job that saves them."""
         raise NotImplementedError
 
     def suggest(

@@ -39,6 +39,7 @@ MODULES = (
     "attribution.edges",
     "concepts.scbm",
     "prototypes.protovit",
+    "diffusion.diffusion_pid",
 )
 
 

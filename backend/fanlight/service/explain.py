@@ -80,7 +80,15 @@ def submit(
     Errors: unknown_model, unknown_explainer, unknown_input, unknown_target, invalid_params, not_available, too_busy.
     """
     model, explainer, params = fitting(context, request.model, request.explainer, request.params)
-    target = context.models.target(request.model, request.target)
+    drawn = takes(model["task"]) == "prompt"
+    if drawn and request.target is not None:
+        raise InvalidField(
+            "A model that draws is explained on its picture; there is no class to choose.",
+            code="invalid_target",
+            given=request.target if isinstance(request.target, (int, str)) else request.target.model_dump(),
+            hint="Leave the target out.",
+        )
+    target = DRAWN if drawn else context.models.target(request.model, request.target)
     size = (int(model["size"][0]), int(model["size"][1]))
     if target is not None and target.similar_to == request.input and not edits:
         raise InvalidField(
@@ -89,22 +97,13 @@ def submit(
             given=target.similar_to,
             hint="Compare with another picture.",
         )
-    if target is not None and not target.of_class and explainer.accepts != "image-classifier":
+    if target is not None and not target.of_class and not target.drawn and explainer.accepts != "image-classifier":
         raise InvalidField(
             f"{explainer.title} explains classes, not a concept or a similarity.",
             code="invalid_target",
             given=target.json(),
             hint="Name a class, or ask a method that explains pictures.",
         )
-    if takes(model["task"]) == "prompt":
-        if target is not None:
-            raise InvalidField(
-                "A model that draws is explained on its picture; there is no class to choose.",
-                code="invalid_target",
-                given=target.json(),
-                hint="Leave the target out.",
-            )
-        target = DRAWN
     cost = max(1, explainer.cost(explainer.Params(**params), size))
     settings = context.settings
 

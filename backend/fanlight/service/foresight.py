@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from fanlight.adapters.base import takes
 from fanlight.engine.base import BULK, Work
 from fanlight.errors import FanlightError
 from fanlight.service import inputs
@@ -48,11 +49,15 @@ class Foresight:
         await asyncio.sleep(PAINT)
         context = self.context
         health = await context.engine.health()
-        chosen = self.models.get(who.workspace) or next((m.id for m in context.models.listed()), None)
+        chosen = self.models.get(who.workspace) or next(
+            (m.id for m in context.models.listed() if m.takes == "image"), None
+        )
         if chosen is None or not health.ready or health.queued or health.running:
             return
         with contextlib.suppress(FanlightError):
             model = context.models.find(chosen)
+            if takes(model["task"]) != "image":
+                return
             source = await context.db.aread(lambda c: inputs.find(c, who.workspace, ident))
             work = Work(
                 job=f"predict-{secrets.token_hex(8)}", attempt=0, kind="predict", priority=BULK,

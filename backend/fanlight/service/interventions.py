@@ -30,6 +30,13 @@ def intervene(context: Context, visitor: Visitor, request: wire.InterventionRequ
     source = context.db.read(lambda c: inputs.find(c, visitor.workspace, parent.input))
     about = parent.artifacts[0]["meta"]
     wanted = edits.parse(request.edits, source.width, source.height, method, about)
+    if source.kind == "prompt" and (wanted.pixels or wanted.target is not None):
+        raise InvalidField(
+            "Where a model draws, no part of the picture can be hidden, and there is no class to choose.",
+            code="not_editable",
+            given=list(request.edits),
+            allowed=dict(method.edits),
+        )
     _within_view(wanted.pixels, parent.artifacts)
     target = context.models.target(parent.model, wanted.target) or Target.of(parent.target)
     whole = [*wanted.pixels, *wanted.own, *([] if target.drawn else [{"set_target": target.json()}])]

@@ -68,6 +68,14 @@ class Live:
                 code="not_editable",
                 hint="Save the change: POST /api/v1/interventions.",
             )
+        new = [e for e in wanted.own if next(iter(e)) in method.asks and e not in row.edits]
+        if new:
+            raise InvalidField(
+                "This change asks the model again, so it is not live.",
+                code="not_editable",
+                given=new,
+                hint="Save the change: POST /api/v1/interventions.",
+            )
         model = context.models.find(row.model)
         work = Work(
             job="",

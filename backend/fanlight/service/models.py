@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import delete, insert
 
 from fanlight import bundles, wire
-from fanlight.adapters.base import fits, missing
+from fanlight.adapters.base import fits, missing, takes
 from fanlight.errors import FanlightError, InvalidField, unknown
 from fanlight.explainers.base import Target, absent
 from fanlight.explainers.registry import registry
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 LOADING = 30.0  # seconds that an answer waits for models that are still being loaded
-FIELD_GUIDE = "field-guide"  # the names of its bundles hold this
+FIELD_GUIDE, SCENES = "field-guide", "scenes"  # the names of their bundles hold this
 
 
 class Models:
@@ -85,7 +85,8 @@ class Models:
         """Bundles of the environment, of the package and of the data folder. Without the default one it is converted into the data folder
         first, in a process of its own."""
         settings = self._context.settings
-        world = [p for p in bundles.shipped() if FIELD_GUIDE in p.name] if settings.field_guide else []
+        worlds = {FIELD_GUIDE: settings.field_guide, SCENES: settings.scenes}
+        world = [p for p in bundles.shipped() if any(name in p.name for name, offered in worlds.items() if offered)]
         made = bundles.made(settings.data_dir)
         if not settings.default_model:
             return [*world, *made]
@@ -142,6 +143,7 @@ class Models:
             id=m["id"],
             name=m["name"],
             task=m["task"],
+            takes=takes(m["task"]),
             digest=m["digest"],
             description=m["description"],
             terms=m["terms"],

@@ -80,6 +80,8 @@ class Model(Wire):
     id: str
     name: str
     task: str
+    takes: Literal["image", "prompt"] = "image"
+    """The kind of input that it is explained on."""
     digest: str
     description: str = ""
     terms: str = ""
@@ -157,6 +159,8 @@ class ExplainerInfo(Wire):
     """Forward passes at default parameters on a 224 px model."""
     edits: dict[str, str] = {}
     """What can be changed of its results live, and in what words: POST /live, POST /interventions."""
+    asks: list[str] = []
+    """Those of `edits` that ask the network, and so are no live ones: saved, they are a job."""
     general: list[str] = []
     """Those of them that mean the same for every picture: POST /sweeps/{id}/trials."""
     paper: Citation

@@ -23,6 +23,7 @@ dash.register_page(__name__, path="/sweeps/new", title="New sweep · Fanlight", 
 @errors.page
 async def layout(**address: str) -> Component:
     models, infos, datasets = await asyncio.gather(ask(calls.models()), ask(calls.explainers()), ask(calls.datasets()))
+    models = [m for m in models if m.takes == "image"]
     head = html.Div(html.H1("New sweep"), className="head")
     if not models:
         return html.Main([head, html.P("No model is registered yet.")], className="page narrow")

@@ -39,6 +39,7 @@ WAIT = 2.0
 async def layout(**query: str) -> Component:
     choice = Choice.of(query)
     models, infos, datasets = await asyncio.gather(ask(calls.models()), ask(calls.explainers()), ask(calls.datasets()))
+    models = [m for m in models if m.takes == "image"]
     name = choice.model or (models[0].id if models else None)
     model = await ask(calls.model(name)) if name else None
     chosen = await ask(calls.input(choice.input)) if choice.input else None

@@ -12,7 +12,7 @@ from fanlight_models.diffusion.channel import Law as Law, Sampling as Sampling
 from fanlight_models.diffusion.measure import Step as Step, finished as finished, measure as measure, start as start
 from fanlight_models.diffusion.plan import Plan as Plan, plan as plan
 from fanlight_models.diffusion.protocol import Attending as Attending, Denoiser as Denoiser
-from fanlight_models.diffusion.readings import Estimate as Estimate, Readings as Readings
+from fanlight_models.diffusion.readings import Estimate as Estimate, NotFinite as NotFinite, Readings as Readings
 from fanlight_models.diffusion.words import (
     BadPrompt as BadPrompt,
     Conditioning as Conditioning,

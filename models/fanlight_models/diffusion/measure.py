@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fanlight_models.diffusion.channel import Sampling, noised
 from fanlight_models.diffusion.protocol import Attending, Denoiser, Encoded, rows
-from fanlight_models.diffusion.readings import Readings
+from fanlight_models.diffusion.readings import NotFinite, Readings
 from fanlight_models.diffusion.words import Conditioning
 
 CHUNK = 16
@@ -130,7 +130,7 @@ def _pass(
     # Copies outside of inference mode, so that what is stored is ordinary.
     said = said.to("cpu", x.dtype).clone()
     if not bool(torch.isfinite(said).all()):
-        raise ValueError(
+        raise NotFinite(
             "The network predicted numbers that are not finite; half precision overflows in some networks, use float32."
         )
     squares = ((noise.to("cpu") - said) ** 2).sum(1)  # (chunk, h, w)

@@ -24,6 +24,10 @@ from fanlight_models.diffusion.words import Conditioning
 ESTIMATORS = ("signed", "orthogonal")
 
 
+class NotFinite(ValueError):
+    """A network, or a picture, has numbers that are none; the message is a sentence."""
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """An integral over log-SNR from the nodes that are done.
@@ -70,7 +74,7 @@ class Readings:
     def claim(self, x: Tensor) -> None:
         """These readings are of this latent. Errors: ValueError where they are of another one, or it holds what is no number."""
         if not bool(torch.isfinite(x).all()):
-            raise ValueError("The latent holds numbers that are not finite; encode the picture again.")
+            raise NotFinite("The latent holds numbers that are not finite; encode the picture again.")
         digest = hashlib.sha256(x.detach().cpu().double().numpy().tobytes()).hexdigest()
         if self.picture not in ("", digest):
             raise ValueError("These readings are of another picture; start new ones.")
@@ -168,7 +172,7 @@ class Readings:
         inside = torch.ones_like(alphas) if band is None else ((alphas >= band[0]) & (alphas <= band[1])).double()
         integrand = terms * (inside / 2)[:, None, None].to(terms)
         weighted = integrand * self.law.weight(alphas)[:, None, None].to(terms)
-        share = self._shares(nodes)[:, None, None].to(terms)
+        share = self.shares(nodes)[:, None, None].to(terms)
         total, total_error = _mean(weighted.sum((1, 2), keepdim=True), share, self.sampling.stratified)
         mean, error = _mean(weighted, share, self.sampling.stratified)
         return Estimate(
@@ -185,7 +189,7 @@ class Readings:
             raise ValueError("Too little has been computed for this contrast: it takes four log-SNRs of either side.")
         return torch.nonzero(pairs.repeat_interleave(2)).flatten()
 
-    def _shares(self, nodes: Tensor) -> Tensor:
+    def shares(self, nodes: Tensor) -> Tensor:
         """(n,), mean 1: how many strata a node stands for while not all are done. Each pair of strata goes to the nearest that is done, in
         equal shares where two are."""
         pairs = nodes[::2] // 2

@@ -1,0 +1,261 @@
+"""Artifact kind `words`: maps of what two words say about a picture, on one scale in nats, from the artifact alone."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+from PIL.Image import Resampling
+
+from fanlight.artifact import Artifact
+from fanlight.drawing import colour, lettering
+from fanlight.drawing.base import Legend, Table
+from fanlight.drawing.information import SHOWN, Array, Read, atoms
+from fanlight.drawing.number import digits, signed
+
+SIZE = 640
+UNIT = "nat per latent pixel"
+INK = {False: ("#1B1D21", "#5C626D", "#E4E4DF", "#FFFFFF"), True: ("#ECEDEF", "#9BA1AC", "#2C3038", "#1C1F25")}
+FOR, AGAINST = "#B2432F", "#2B6CB0"
+TOLD = ("prompt", "cut", "fitted", "tokens", "words", "pair", "rule", "chances", "band", "context", "removal", "nodes")
+"""Metadata that `detail` hands on as it is."""
+
+
+class Words:
+    kind = "words"
+
+    def legend(
+        self, artifact: Artifact, *, cmap: str | None = None, lo: float | None = None, hi: float | None = None
+    ) -> Legend:
+        """Of all maps but synergy, which runs from -hi to hi."""
+        top = Read(artifact).top if hi is None else hi
+        chosen = cmap or "sequential"
+        return Legend(0.0 if lo is None else lo, top, UNIT, chosen, colour.stops(chosen), "", "more")
+
+    def image(
+        self,
+        artifact: Artifact,
+        *,
+        cmap: str | None = None,
+        lo: float | None = None,  # noqa: ARG002 (information starts at 0)
+        hi: float | None = None,
+        size: int | None = None,
+        dark: bool = False,
+    ) -> Image.Image:
+        """The picture and the seven maps in two rows, under them the redrawn picture where there is one, then scales and signed values."""
+        ink, quiet, line, paper = INK[dark]
+        width = size or SIZE
+        picture = Image.fromarray(artifact.arrays["picture"])
+        if not artifact.meta["nodes"]:
+            return picture.resize((width, round(width * picture.height / picture.width)), Resampling.NEAREST)
+        read = Read(artifact)
+        top = read.top if hi is None else hi
+        shots = [("the picture", picture)]
+        for name, values in read.maps.items():
+            shots.append((f"{read.titles[name]} {digits(float(values.sum()), 2)}", painted(name, values, top, cmap)))
+        if artifact.arrays["changed"].size:
+            shots.append((artifact.meta["redrawn_as"], Image.fromarray(artifact.arrays["changed"])))
+            moved = artifact.arrays["difference"].astype(np.float64)
+            shots.append(("what moved", painted("a", moved, float(moved.max()) or 1.0, cmap)))
+        rows = -(-len(shots) // 4)
+        side, foot = width // 4, max(9, width // 36)
+        if (tall := rows * (side + foot) + 4 * foot) > width:
+            side = (width - 4 * foot) // rows - foot
+            tall = rows * (side + foot) + 4 * foot
+        canvas = Image.new("RGB", (4 * side, tall), paper)
+        draw = ImageDraw.Draw(canvas)
+        face = lettering.font(max(7, round(foot * 0.7)))
+        for n, (words, shot) in enumerate(shots):
+            x, y = n % 4 * side, n // 4 * (side + foot)
+            canvas.paste(_fitted(shot, side - 2), (x + 1, y + 1))
+            draw.text((x + 2, y + side), lettering.fit(draw, words, face, side - 4), ink, face)
+        where = (2, rows * (side + foot), 2 * side - 8, foot)
+        _scales(canvas, draw, where, top, cmap or "sequential", face, (ink, quiet))
+        _signed(draw, read, (2 * side, where[1], 4 * side - 4, foot), face, (ink, quiet, line))
+        return canvas
+
+    def table(self, artifact: Artifact, *, classes: list[str] | None = None) -> Table:  # noqa: ARG002 (it has words)
+        """Sum of each map; of the words and both the signed value of the picture with its standard error."""
+        read = Read(artifact)
+        rows: list[tuple[Any, ...]] = []
+        for name, values in read.maps.items():
+            value, error = read.told[name] if name in read.told else (None, None)
+            rows.append((read.titles[name], _rounded(float(values.sum())), _rounded(value), _rounded(error)))
+        return Table(("map", "sum (nat)", "signed, of the picture (nat)", "± standard error (nat)"), tuple(rows))
+
+    def detail(self, artifact: Artifact) -> dict[str, Any]:
+        """Everything a page paints: maps, their standard errors and colours, signed values, all pairs, and how it was computed."""
+        read, meta, arrays = Read(artifact), artifact.meta, artifact.arrays
+        value, error = read.interaction()
+        return {
+            **{k: meta[k] for k in (*TOLD, "evaluations", "drawn", "edits", "redrawn", "redrawn_as")},
+            "unit": UNIT,
+            "top": read.top,
+            "stops": {"sequential": colour.stops("sequential"), "diverging": colour.stops("diverging")},
+            "maps": [
+                {
+                    "name": name,
+                    "title": read.titles[name],
+                    "sum": float(values.sum()),
+                    "values": _rows(values),
+                    "errors": _rows(read.errors[name]) if name in read.errors else None,
+                    "image": _png(painted(name, values, read.top, None)),
+                }
+                for name, values in read.maps.items()
+            ],
+            "signed": {n: {"value": v, "error": e} for n, (v, e) in read.told.items()},
+            "interaction": {"value": value, "error": error},
+            "contradicted": {n: read.contradicted(n) for n in SHOWN},
+            "calibrated": {n: read.calibrated(n) for n in SHOWN},
+            "singles": [_single(read, n) for n in range(len(meta["singles"]))],
+            "matrix": [_pair(read, meta, p) for p in meta["pairs"]],
+            "range": [float(arrays["alpha"][0]), float(arrays["alpha"][-1])],
+            "curves": read.curves(),
+            "floor": float(arrays["floor"].mean()) if meta["floored"] else None,
+            "floor_sum": float(arrays["floor"].sum()) if meta["floored"] else None,
+            "attention": [_rows(m) for m in arrays["attention"]],
+            "picture": _png(Image.fromarray(arrays["picture"])),
+            "changed": _png(Image.fromarray(arrays["changed"])) if arrays["changed"].size else None,
+            "moved": _moved(read),
+        }
+
+    def sentence(self, artifact: Artifact, *, target: str = "") -> str:  # noqa: ARG002 (there is but one)
+        if not artifact.meta["nodes"]:
+            return f"The picture of “{artifact.meta['prompt']}” is being drawn."
+        read, meta = Read(artifact), artifact.meta
+        (a, ea), (b, eb), (both, eboth) = (read.told[n] for n in SHOWN)
+        given = "given the rest of the prompt" if meta["context"] else "alone"
+        said = [
+            f"“{read.a}” says {signed(a)} ± {digits(ea, 1)} nat about the picture {given}, “{read.b}” {signed(b)} ± {digits(eb, 1)}, "
+            f"both {signed(both)} ± {digits(eboth, 1)}; {_largest(read)}."
+        ]
+        if meta["redrawn_as"]:
+            moved = _moved(read)
+            like = "" if moved is None or moved["correlation"] is None else f" (correlation {moved['correlation']:.2f})"
+            said.append(f"Drawn again {meta['redrawn_as']}, it changed where the map says{like}." if like else "")
+        if meta["drawn"] and meta["drawn"]["guidance"] != 1:
+            said.append(f"Drawn with guidance {meta['drawn']['guidance']:g}, which inflates signed values.")
+        if meta["cut"]:
+            said.append(f"The model never saw “{meta['cut'].strip()}”.")
+        return " ".join(filter(None, [*said, meta["fitted"]]))
+
+
+def painted(name: str, values: Array, top: float, cmap: str | None) -> Image.Image:
+    """A map in colours: synergy diverges about 0, all others start there."""
+    lo, chosen = (-top, "diverging") if name == "synergy" else (0.0, cmap or "sequential")
+    return Image.fromarray(colour.colours(values, lo, top, chosen))
+
+
+def _fitted(shot: Image.Image, side: int) -> Image.Image:
+    """In a square of `side`, in its own proportions."""
+    scale = side / max(shot.size)
+    return shot.resize((max(1, round(shot.width * scale)), max(1, round(shot.height * scale))), Resampling.NEAREST)
+
+
+def _scales(
+    canvas: Image.Image, draw: ImageDraw.ImageDraw, at: tuple[int, int, int, int], top: float, cmap: str, face: Any, ink: tuple[str, str],
+) -> None:  # fmt: skip
+    """The scale of the maps and that of synergy, each with its ends, one under the other."""
+    left, y, right, foot = at
+    for n, (lo, chosen, words) in enumerate(((0.0, cmap, UNIT), (-top, "diverging", "synergy"))):
+        middle = (left + right) // 2
+        values = np.linspace(lo, top, max(2, middle - left))[None]
+        bar = Image.fromarray(colour.colours(values, lo, top, chosen)).resize((middle - left, max(3, foot // 2)))
+        height = y + 2 * n * foot
+        canvas.paste(bar, (left, height + 2))
+        draw.text((left, height + foot * 0.7), lettering.drawable(digits(lo, 2)), ink[0], face)
+        draw.text((middle, height + foot * 0.7), lettering.drawable(digits(top, 2)), ink[0], face, anchor="ra")
+        draw.text((middle + 6, height), lettering.fit(draw, words, face, right - middle - 6), ink[1], face)
+
+
+def _signed(
+    draw: ImageDraw.ImageDraw, read: Read, at: tuple[int, int, int, int], face: Any, ink: tuple[str, str, str]
+) -> None:  # fmt: skip
+    """Signed values of the picture as bars from a common zero, with twice their standard errors."""
+    left, y, right, foot = at
+    start = left + (right - left) // 4
+    ends = [v + s * 2 * e for v, e in read.told.values() for s in (-1, 1)]
+    lo, hi = min(0.0, *ends), max(0.0, *ends)
+    room = (right - start) * 0.7 / ((hi - lo) or 1.0)
+    zero = start - lo * room
+    draw.text((left, y), lettering.fit(draw, "signed, of the picture (nat)", face, right - left), ink[1], face)
+    for n, (name, (value, error)) in enumerate(read.told.items(), 1):
+        top = y + n * foot
+        middle = top + foot * 0.45
+        words = {"a": read.a, "b": read.b}.get(name, "both")
+        draw.text((left, top), lettering.fit(draw, words, face, start - left - 4), ink[0], face)
+        ends_x = sorted((zero, zero + value * room))
+        draw.rectangle((ends_x[0], top + 2, ends_x[1], top + foot * 0.8), FOR if value >= 0 else AGAINST)
+        draw.line((zero + (value - 2 * error) * room, middle, zero + (value + 2 * error) * room, middle), ink[0])
+        draw.text((right, top), lettering.drawable(f"{signed(value)} ± {digits(error, 1)}"), ink[0], face, anchor="ra")
+    draw.line((zero, y + foot, zero, y + 4 * foot - 2), ink[2])
+
+
+def _largest(read: Read) -> str:
+    sums = {n: float(read.maps[n].sum()) for n in ("redundant", "unique_a", "unique_b", "synergy")}
+    largest = max(sums, key=lambda n: abs(sums[n]))
+    return {
+        "redundant": "either of them says most of it",
+        "unique_a": f"most of it only “{read.a}” says",
+        "unique_b": f"most of it only “{read.b}” says",
+        "synergy": "most of it only both together say" if sums["synergy"] > 0 else "together they say less than apart",
+    }[largest]
+
+
+def _single(read: Read, n: int) -> dict[str, Any]:
+    """A measured word by itself: given all others in context, else against nothing."""
+    m = read.meta["singles"][n]
+    value, error = read.signed(m)
+    return {"word": n, "value": value, "error": error, "sum": float(read.map(m).sum())}
+
+
+def _pair(read: Read, meta: Mapping[str, Any], pair: list[int]) -> dict[str, Any]:
+    """Sums of the atoms of a pair of measured words. Given probabilities are those of the shown pair; of others they are equal."""
+    i, j = pair[:2]
+    chances = meta["chances"]
+    if chances is not None:
+        chances = {(i, j): chances, (j, i): chances[::-1]}.get(tuple(meta["pair"]))
+    found = atoms(*(read.map(m) for m in pair[2:]), meta["rule"], chances)
+    sums = [float(m.sum()) for m in found]
+    return {"pair": [i, j], "redundant": sums[0], "unique": sums[1:3], "synergy": sums[3]}
+
+
+def _moved(read: Read) -> dict[str, Any] | None:
+    """How far the pixels moved, beside the map of the words that were changed, and Pearson's correlation of the two; None where none was."""
+    if read.meta["redrawn"] is None:
+        return None
+    moved = read.arrays["difference"].astype(np.float64)
+    changed = read.meta["redrawn_words"]
+    correlation = None
+    if changed:
+        a, b = (
+            m.ravel() - m.mean() for m in (moved, sum(read.map(read.meta["singles"][n]) for n in changed) + 0 * moved)
+        )
+        norm = float(np.sqrt((a @ a) * (b @ b)))
+        correlation = float(a @ b) / norm if norm > 0 else None
+    return {
+        "title": read.meta["redrawn_as"],
+        "words": changed,
+        "sum": float(moved.sum()),
+        "values": _rows(moved),
+        "image": _png(painted("a", moved, float(moved.max()) or 1.0, None)),
+        "correlation": correlation,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _rows(values: Array) -> list[list[float]]:
+    return [[float(f"{v:.4g}") for v in row] for row in values]
+
+
+def _png(image: Image.Image) -> str:
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()

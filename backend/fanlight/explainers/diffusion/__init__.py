@@ -1,0 +1,1 @@
+"""Methods for models that draw from words."""
