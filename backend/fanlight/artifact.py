@@ -91,9 +91,10 @@ KINDS: dict[str, Kind] = {
         ),
         # What words of a prompt say about a picture, from a model that draws. M contrasts of two prompts, P pairs of log-SNRs, (h, w) latent pixels.
         # `terms` (M, P, h, w) float32: orthogonal information, nats per latent pixel, whose mean over P is the map; `signed` (M, P) float64: of the
-        # picture, signed. `alpha` (P,): log-SNRs, rising; a term over `weight` (P,) is the integrand. `floor` (h, w): of a word that should say nothing.
-        # `attention` (A, h, w): of each word, A 0 where there is none. `picture` (H, W, 3) uint8; `changed` the same after the prompt was changed, `difference` (h, w) how far its
-        # pixels moved; (0, 0, 3) and (0, 0) where it was not. `meta["singles"]`: contrast of each word; `meta["pairs"]`: [i, j, of i, of j, of both].
+        # picture, signed. `alpha` (P,): log-SNRs, rising; a term over `weight` (P,) is the integrand. `floor` (h, w): of a word that should say
+        # nothing. `attention` (A, h, w): of each word, A 0 where there is none. `picture` (H, W, 3) uint8; `changed` the same after the prompt was
+        # changed, `difference` (h, w) how far its pixels moved; (0, 0, 3) and (0, 0) where it was not. `meta["singles"]`: contrast of each word;
+        # `meta["pairs"]`: [i, j, of i, of j, of both].
         Kind(
             "words",
             {

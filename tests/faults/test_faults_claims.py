@@ -24,7 +24,8 @@ def served(folder: Path, name: str, url: str) -> Iterator[App]:
     model.write_text(MODEL)
     places = {"database_url": url, "artifacts_url": str(folder / "artifacts"), "models": str(model)}
     settings = Settings(
-        data_dir=folder / name, isolate=False, default_model=False, examples=False, field_guide=False, scenes=False, threads=1, trust="request", **places
+        data_dir=folder / name, isolate=False, default_model=False, examples=False, field_guide=False, scenes=False, threads=1,
+        trust="request", **places,
     )  # fmt: skip
     with TestClient(create(settings, token="t", pages=False), headers={"Authorization": "Bearer t"}) as http:
         end = time.monotonic() + 60
