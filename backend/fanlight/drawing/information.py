@@ -18,7 +18,7 @@ DISPLAYED = 99.0  # percentile that the last colour stands for
 
 
 class Read:
-    """maps: name -> (h, w) nats per latent pixel, the seven of `NAMES`. errors: standard errors of the first three. told: name -> signed value of
+    """maps: name -> (h, w) nats per latent pixel, the seven of `NAMES`. errors: their standard errors. told: name -> signed value of
     the picture and its standard error, nats, of the same three. titles: name -> words."""
 
     def __init__(self, artifact: Artifact):
@@ -33,7 +33,7 @@ class Read:
         one, other, both = (self.map(m) for m in self.contrasts)
         found = (one, other, both, *atoms(one, other, both, self.meta["rule"], self.meta["chances"]))
         self.maps = dict(zip(NAMES, found, strict=True))
-        self.errors = {n: deviation(self._terms(m)) for n, m in zip(SHOWN, self.contrasts, strict=True)}
+        self.errors = self._errors(first(one, other, self.meta["rule"], self.meta["chances"]))
         self.told = {n: self.signed(m) for n, m in zip(SHOWN, self.contrasts, strict=True)}
         words = (self.a, self.b, "both", "redundant", f"unique: {self.a}", f"unique: {self.b}", "synergy")
         self.titles = dict(zip(NAMES, words, strict=True))
@@ -42,6 +42,17 @@ class Read:
         """(P, h, w), whose mean is the map."""
         kept: Array = self.arrays["terms"][m].astype(np.float64) * self.inside[:, None, None]
         return kept
+
+    def _errors(self, first: Array) -> dict[str, Array]:
+        """An atom is a sum of terms; redundancy picks those of one word at each place, of the first where `first` says so."""
+        one, other, both = (self._terms(m) for m in self.contrasts)
+        shared = np.where(first, one, other)
+        atoms = (shared, one - shared, other - shared, both - one - other + shared)
+        return {name: deviation(terms) for name, terms in zip(NAMES, (one, other, both, *atoms), strict=True)}
+
+    def error(self, m: int) -> Array:
+        """(h, w), standard error of the map of a contrast."""
+        return deviation(self._terms(m))
 
     def map(self, m: int) -> Array:
         """(h, w) of a contrast, nats per latent pixel."""
@@ -99,6 +110,14 @@ def atoms(
         h = [-math.log(p) for p in chances] if chances else [0.0, 0.0]
         shared = np.maximum(one - (h[0] - min(h)), other - (h[1] - min(h)))
     return shared, one - shared, other - shared, both - one - other + shared
+
+
+def first(one: Array, other: Array, rule: str, chances: Sequence[float] | None) -> Array:
+    """Where redundancy is the information of the first word, less a constant, rather than that of the second; bool."""
+    if rule == "min":
+        return np.asarray(one <= other)
+    h = [-math.log(p) for p in chances] if chances else [0.0, 0.0]
+    return np.asarray(one - h[0] >= other - h[1])
 
 
 def deviation(terms: Array) -> Array:

@@ -102,7 +102,7 @@ class Words:
                     "title": read.titles[name],
                     "sum": float(values.sum()),
                     "values": _rows(values),
-                    "errors": _rows(read.errors[name]) if name in read.errors else None,
+                    "errors": _rows(read.errors[name]),
                     "image": _png(painted(name, values, read.top, None)),
                 }
                 for name, values in read.maps.items()
@@ -210,7 +210,15 @@ def _single(read: Read, n: int) -> dict[str, Any]:
     """A measured word by itself: given all others in context, else against nothing."""
     m = read.meta["singles"][n]
     value, error = read.signed(m)
-    return {"word": n, "value": value, "error": error, "sum": float(read.map(m).sum())}
+    values = read.map(m)
+    return {
+        "word": n,
+        "value": value,
+        "error": error,
+        "sum": float(values.sum()),
+        "values": _rows(values),
+        "errors": _rows(read.error(m)),
+    }
 
 
 def _pair(read: Read, meta: Mapping[str, Any], pair: list[int]) -> dict[str, Any]:
@@ -219,7 +227,8 @@ def _pair(read: Read, meta: Mapping[str, Any], pair: list[int]) -> dict[str, Any
     chances = meta["chances"]
     if chances is not None:
         chances = {(i, j): chances, (j, i): chances[::-1]}.get(tuple(meta["pair"]))
-    found = atoms(*(read.map(m) for m in pair[2:]), meta["rule"], chances)
+    one, other, both = (read.map(m) for m in pair[2:])
+    found = atoms(one, other, both, meta["rule"], chances)
     sums = [float(m.sum()) for m in found]
     return {"pair": [i, j], "redundant": sums[0], "unique": sums[1:3], "synergy": sums[3]}
 

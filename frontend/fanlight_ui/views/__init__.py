@@ -8,7 +8,7 @@ from typing import Any
 from dash.development.base_component import Component
 
 from fanlight.wire import ArtifactRef
-from fanlight_ui.views import concepts, curves, image_map, prototypes, region_scores
+from fanlight_ui.views import concepts, curves, image_map, prototypes, region_scores, words
 from fanlight_ui.views.base import Scene, View
 
 VIEWS: dict[str, View] = {
@@ -17,6 +17,7 @@ VIEWS: dict[str, View] = {
     "curves": curves.view,
     "concepts": concepts.view,
     "prototypes": prototypes.view,
+    "words": words.view,
 }
 
 PICTURES = ("image-map", "region-scores")
@@ -25,6 +26,7 @@ PICTURES = ("image-map", "region-scores")
 PAGES: dict[str, tuple[str, str]] = {
     "concepts": ("concepts", "Correct the concepts"),
     "prototypes": ("prototypes", "This looks like that"),
+    "words": ("words", "Which word put what where?"),
 }
 """Kinds with a page of their own, `/e/{id}/{path}`: its path, and what the link to it says."""
 
