@@ -216,8 +216,14 @@ def _measured(
 
 def _copied(kept: Readings) -> Readings:
     """The same answers, to which others can be added without a second run that uses them seeing any of it."""
-    names = ("energies", "predictions", "done", "attention", "attended")
-    return dataclasses.replace(kept, **{name: dict(getattr(kept, name)) for name in names})
+    return dataclasses.replace(
+        kept,
+        energies=dict(kept.energies),
+        predictions=dict(kept.predictions),
+        done=dict(kept.done),
+        attention=dict(kept.attention),
+        attended=dict(kept.attended),
+    )
 
 
 def _within(run: Generator[base.Step, None, Any], lo: float, hi: float) -> Generator[base.Step, None, Any]:
