@@ -87,6 +87,7 @@ def _about(model: Any) -> dict[str, Any]:
         "description": model.description,
         "terms": model.terms,
         "card": model.card,
+        "examples": getattr(model, "examples", []),
     }
 
 

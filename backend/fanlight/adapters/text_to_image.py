@@ -31,7 +31,7 @@ class Painter:
     Args:
         denoiser: of latents (C, h, w). codec: between those and pictures (B, 3, H, W) from -1 to 1.
         net: what has parameters; an empty module where nothing has.
-        identity: JSON-able, what the model is; the digest is of it and of the parameters.
+        identity: JSON-able, what the model is; the digest is of it and of the parameters. examples: prompts to begin with.
     """
 
     task = "text-to-image"
@@ -39,10 +39,11 @@ class Painter:
 
     def __init__(
         self, denoiser: Any, codec: Codec, net: nn.Module, *, identity: Any, name: str, description: str = "",
-        terms: str = "", card: str = "",
+        terms: str = "", card: str = "", examples: Sequence[str] = (),
     ):  # fmt: skip
         self.denoiser, self.codec, self.net = denoiser, codec, net.eval().requires_grad_(False)
         self.name, self.description, self.terms, self.card = name, description, terms, card
+        self.examples = [str(e) for e in examples]
         self.asked = 0
         self.shape, self.logsnr, self.law, self.device = denoiser.shape, denoiser.logsnr, denoiser.law, denoiser.device
         self.size = (self.shape[1] * codec.factor, self.shape[2] * codec.factor)
@@ -124,4 +125,5 @@ def load(about: Manifest, device: torch.device | str = "cpu") -> Painter:
         description=about.description,
         terms=about.terms,
         card=about.card,
+        examples=about.config.get("examples", ()),
     )

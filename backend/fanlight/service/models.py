@@ -155,6 +155,7 @@ class Models:
             unit=m.get("unit", ""),
             explainers=[self.availability(name, e) for e in registry(self._context.explainers)],
             card=m["card"] if classes else "",
+            examples=m.get("examples", []),
         )
 
     def availability(self, name: str, explainer: str) -> wire.Availability:

@@ -96,6 +96,8 @@ class Model(Wire):
     """Of the values of a regression."""
     explainers: list[Availability]
     card: str = ""
+    examples: list[str] = []
+    """Prompts to begin with, of a model that draws."""
 
 
 class Citation(Wire):
