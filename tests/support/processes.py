@@ -82,6 +82,10 @@ class Process:
         with self.log.open("ab") as out:
             place = {"cwd": self.log.parent, "start_new_session": True, **identity(self.user)}
             self.process = subprocess.Popen(self.command, stdout=out, stderr=out, env=self.env, **place)
+        self.until()
+
+    def until(self) -> None:
+        """Waits until it is ready; raises where it ends before, or takes too long."""
         end = time.monotonic() + self.patience
         while not self.ready():
             if not self.running:

@@ -6,6 +6,7 @@ import typer
 
 from fanlight.cli import bench, datasets, doctor, explain, keys, maintain, models, pages, prototypes, serve, share, sweep
 from fanlight.cli.output import EXIT_CODES, Commands
+from fanlight.cli.worker import worker
 
 app = typer.Typer(
     cls=Commands,
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("pages")(pages.pages)
+app.command("worker")(worker)
 app.command("doctor")(doctor.doctor)
 app.add_typer(keys.app, name="keys")
 app.command("audit")(keys.audit)
