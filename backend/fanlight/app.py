@@ -11,7 +11,6 @@ import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -37,6 +36,7 @@ from fanlight.api import (
     health,
     inputs,
     keys,
+    people,
     shapes,
     shares,
     sweeps,
@@ -50,10 +50,11 @@ from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
 from fanlight.engine.base import Engine
 from fanlight.errors import FanlightError, NotFound
-from fanlight.service import admission, datasets, examples, listing, retention
+from fanlight.service import datasets, examples, listing, retention
 from fanlight.service.context import Context
 from fanlight.service.derivations import Derivations
 from fanlight.service.dispatch import Dispatcher
+from fanlight.service.entry import Entry
 from fanlight.service.examinations import Examinations
 from fanlight.service.field_guide import offer as field_guide
 from fanlight.service.foresight import Foresight
@@ -143,6 +144,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         derivations,
         views,
         keys,
+        people,
         events,
     ):
         api.include_router(part.router)
@@ -179,7 +181,8 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         upload=settings.max_upload_mb * 2**20,
         policy=lambda: policy,
     )
-    app.add_middleware(Gate, door=door, keys=partial(admission.enter, context.db))
+    app.state.entry = Entry(context.db, settings.session_days)
+    app.add_middleware(Gate, door=door, doorman=app.state.entry)
     app.add_middleware(Watch)
     return app
 

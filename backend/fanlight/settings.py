@@ -128,7 +128,9 @@ class Settings(BaseSettings):
     step_timeout: int = Field(
         120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced."
     )
-    session_days: int = Field(14, ge=1, le=365, description="Days after which somebody who logged in with a name has to again.")
+    session_days: int = Field(
+        14, ge=1, le=365, description="Days after which somebody who logged in with a name has to again."
+    )
     share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
     retention_days: int = Field(
         0,

@@ -13,7 +13,8 @@ from fastapi.security import HTTPBearer, SecurityScopes
 
 from fanlight.api.gate import visitor
 from fanlight.errors import Forbidden, InvalidField, shorten
-from fanlight.service.context import SCOPES, Context, Visitor
+from fanlight.service.context import DECLARED, Context, Visitor
+from fanlight.service.entry import homeless
 
 
 def _context(request: Request) -> Context:
@@ -28,13 +29,16 @@ def _visitor(request: Request, wanted: SecurityScopes, _: Annotated[object, Secu
     """Who asks, if they may do what the operation declares."""
     who = visitor(request.scope)
     lacking = [scope for scope in wanted.scopes if not who.may(scope)]
+    if lacking and who.name and not who.workspace and lacking[0] != "operate":
+        raise homeless(who)
     if lacking:
+        role = "An owner of the workspace can give you another role." if who.workspace else None
         raise Forbidden(
-            f"This key may not do that: it lacks the scope “{lacking[0]}”.",
+            f"{'Your role here' if who.name else 'This key'} may not do that: it lacks the scope “{lacking[0]}”.",
             code="scope",
             given=sorted(who.scopes),
             allowed=wanted.scopes,
-            hint="`fanlight keys create` makes one that may.",
+            hint=role if who.name else "`fanlight keys create` makes one that may.",
         )
     return who
 
@@ -43,7 +47,7 @@ async def scoped(request: Request) -> None:
     """Refuses what no scope was declared for, whoever asks: an operation is closed until somebody says who may use it."""
     route = request.scope["route"]
     declared = (d for d in getattr(route, "dependant", Dependant()).dependencies if d.call is _visitor)
-    if not any(set(d.own_oauth_scopes or ()) & set(SCOPES) for d in declared):
+    if not any(set(d.own_oauth_scopes or ()) & set(DECLARED) for d in declared):
         raise Forbidden("This operation is open to nobody: it declares no scope.", code="scope")
 
 
@@ -69,6 +73,8 @@ Reader = Annotated[Visitor, Security(_visitor, scopes=["read"])]
 Explainer = Annotated[Visitor, Security(_visitor, scopes=["explain"])]
 Sharer = Annotated[Visitor, Security(_visitor, scopes=["share"])]
 Admin = Annotated[Visitor, Security(_visitor, scopes=["admin"])]
+Self = Annotated[Visitor, Security(_visitor, scopes=["self"])]
+Operator = Annotated[Visitor, Security(_visitor, scopes=["operate"])]
 
 IMMUTABLE = "private, max-age=31536000, immutable"
 

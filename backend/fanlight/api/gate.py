@@ -1,45 +1,37 @@
 """The one gate before everything: API, pages, streams, metrics. Denied by default; what is public is listed here.
 
-A visitor enters with `Authorization: Bearer TOKEN`, or once with `/?token=TOKEN` (or the form), which gives a cookie. The cookie holds a
-random principal, signed with the token. The gate also takes the path prefix off, checks the Host header, refuses cross-site requests that
-come with a cookie, cuts bodies off at their limit, and closes websockets.
+A visitor enters with `Authorization: Bearer TOKEN`, or once with `/?token=TOKEN` (or the form), which gives a cookie that holds a random principal,
+signed with the token; or with the session of an account. The gate also takes the path prefix off, checks the Host header, refuses cross-site
+requests that come with a cookie, cuts bodies off at their limit, and closes websockets.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from html import escape
-from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
-import orjson
 import structlog
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fanlight.api.entrance import WHERE, WORKSPACE, Answer, Doorman, Entrance, cookie, same_site, secure
 from fanlight.client import credentials
-from fanlight.errors import BadRequest, FanlightError, Forbidden, NotFound, TooLarge, Unauthorized
+from fanlight.errors import BadRequest, FanlightError, Forbidden, NotFound, Unauthorized
 from fanlight.service.context import Visitor
+from fanlight.service.entry import no_workspace
 
 log = structlog.get_logger()
 
-PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login")
+PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login", "/logout")
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 2 * 2**20  # bytes of any request but an upload
 UPLOADS = ("/api/v1/inputs",)
 ENDLESS = ("/api/v1/events",)
-PLAIN = "/:@!$&'()*+,;=~"  # what a path may hold as it is (RFC 3986, pchar)
-WHERE = "The server prints it when it starts."
-Keys = Callable[[str], Awaitable[Visitor]]
-Answer = tuple[int, dict[str, str], bytes]
-LOGIN = (Path(__file__).parent / "login.html").read_text("utf-8")
 LOCAL = ("127.0.0.1", "localhost", "[::1]", "::1", "testserver")
 
 
@@ -66,6 +58,12 @@ class Door:
         """One name per token, because cookies know no ports: two servers on one machine keep their visitors apart."""
         return "fanlight_" + hashlib.sha256(b"name" + self.token.encode()).hexdigest()[:8]
 
+    def session(self, secure: bool) -> str:
+        """Name of the cookie of an account. Over TLS its prefix keeps other hosts of the domain from setting it; below a path `__Host-` cannot be
+        had, because it asks for the path /."""
+        name = "fanlight_session_" + self.cookie.removeprefix("fanlight_")
+        return (("__Secure-" if self.prefix else "__Host-") if secure else "") + name
+
     def sign(self, principal: str) -> str:
         key = hashlib.sha256(b"session" + self.token.encode()).digest()
         return principal + "." + hmac.new(key, principal.encode(), "sha256").hexdigest()
@@ -80,10 +78,11 @@ class Door:
 
 
 class Gate:
-    """ASGI middleware. Args: app; door; keys: who holds an API key, or Unauthorized."""
+    """ASGI middleware. Args: app; door; doorman: who holds a key or a session; without it only the token opens."""
 
-    def __init__(self, app: ASGIApp, door: Door, keys: Keys | None = None):
-        self.app, self.door, self.keys = app, door, keys
+    def __init__(self, app: ASGIApp, door: Door, doorman: Doorman | None = None):
+        self.app, self.door, self.doorman = app, door, doorman
+        self.entrance = Entrance(door, doorman)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -94,19 +93,20 @@ class Gate:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        path = ""
         try:
             path = self._path(scope, headers)
             answer = await self._enter(scope, path, headers)
-            if answer is None and path == "/login":
-                answer = await self._login(scope, receive, headers)
+            if answer is None and path in ("/login", "/logout"):
+                answer = await self.entrance.answer(scope, receive, headers, path)
             if answer is None and path == "/favicon.ico":
                 raise NotFound("There is no icon at this address; the pages name their own.", code="not_found")
         except FanlightError as e:
-            answer = _refusal(e, headers, self.door.prefix)
+            answer = await self.entrance.refusal(e, headers, path)
         except Exception:  # whatever a stranger sends, the gate stays shut and answers
             log.warning("request refused: its head cannot be read", exc_info=True)
             error = BadRequest("The address or the headers of this request cannot be read.", code="bad_headers")
-            answer = _refusal(error, headers, self.door.prefix)
+            answer = await self.entrance.refusal(error, headers, path)
         if scope["method"] == "HEAD":
             send = _bodiless(send)
         if answer is not None:
@@ -114,9 +114,9 @@ class Gate:
             return
         # What can be read can be asked for its head, but for a stream, which would have no end.
         method = "GET" if scope["method"] == "HEAD" and path not in ENDLESS else scope["method"]
-        forwarded = {k: headers[k] for k in ("authorization", "cookie", "host") if k in headers} | {
-            "sec-fetch-site": "same-origin"
-        }
+        kept = ("authorization", "cookie", "host", WORKSPACE)
+        forwarded = {k: headers[k] for k in kept if k in headers} | {"sec-fetch-site": "same-origin"}
+        forwarded |= {"x-forwarded-proto": "https"} if secure(scope, headers) else {}
         mark = credentials.set(forwarded)
         try:
             limit = self.door.upload + 2**20 if path in UPLOADS else BODY
@@ -159,76 +159,52 @@ class Gate:
                     hint=WHERE,
                 )
             rest = urlencode([(k, v) for k, vs in query.items() for v in vs if k != "token"])
-            return self._welcome(scope, path, headers, rest)
+            return self.entrance.welcome(scope, path, headers, rest)
         state = scope.setdefault("state", {})
-        bearer = headers.get("authorization", "")
-        if bearer[:7].lower() == "bearer ":
-            if self.keys is not None and bearer[7:].strip().startswith("fl_"):
-                if not path.startswith("/api/v1/") and path != "/metrics" and not public:
-                    raise Forbidden(
-                        "A key opens the API, not the pages.", code="scope", hint="Pages take the access token."
-                    )
-                state["visitor"] = await self.keys(bearer[7:].strip())
-                return None
-            if not self.door.knows(bearer[7:].strip()):
-                raise Unauthorized(
-                    "This token is not the one of this server.",
-                    code="wrong_token",
-                    hint=WHERE,
-                )
-            state["visitor"] = Visitor("token")
-            return None
-        principal = self.door.verify(_cookie(headers.get("cookie", ""), self.door.cookie))
-        if principal is not None:
-            if scope["method"] not in SAFE and not _same_site(headers):
-                raise Forbidden(
-                    "This request came from another site.", code="cross_site", hint="Open Fanlight's own page."
-                )
-            state["visitor"] = Visitor(principal, person=True)
-            return None
-        if public:
-            return None
-        raise Unauthorized(
-            "This server needs its access token.",
-            code="no_token",
-            hint="Open the address that the server printed; in the shell set FANLIGHT_TOKEN or give --token; a program sends "
-            "Authorization: Bearer TOKEN.",
-        )
-
-    async def _login(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
-        """The form, and what it sends; who is in already goes on to the first page."""
-        if scope["method"] in ("GET", "HEAD"):
-            if "visitor" in scope["state"]:
-                return 303, {"location": self.door.prefix + "/", "cache-control": "no-store"}, b""
-            return _entrance(200, "This server needs its access token.", WHERE, self.door.prefix)
-        if scope["method"] != "POST":
-            refused = BadRequest(
-                "This address does not take that method.", code="wrong_method", allowed=["GET", "POST"]
+        who = await self._bearer(path, headers, public) or await self._cookies(scope, headers)
+        if who is not None:
+            state["visitor"] = who
+        elif not public:
+            raise Unauthorized(
+                "This server needs its access token.",
+                code="no_token",
+                hint="Open the address that the server printed; in the shell set FANLIGHT_TOKEN or give --token; a program sends "
+                "Authorization: Bearer TOKEN.",
             )
-            refused.status = 405
-            raise refused
-        form = await _form(receive)
-        if not self.door.knows((form.get("token") or [""])[0].strip()):
-            raise Unauthorized("This token is not the one of this server.", code="wrong_token", hint=WHERE)
-        return self._welcome(scope, "/", headers)
+        return None
 
-    def _welcome(self, scope: Scope, path: str, headers: Mapping[str, str], query: str = "") -> Answer:
-        """Off to `path` on this server, with a cookie; who already has one stays who they are."""
-        principal = self.door.verify(_cookie(headers.get("cookie", ""), self.door.cookie)) or secrets.token_urlsafe(12)
-        secure = "; Secure" if scope.get("scheme") == "https" or headers.get("x-forwarded-proto") == "https" else ""
-        home = self.door.prefix + "/"
-        cookie = f"{self.door.cookie}={self.door.sign(principal)}; Path={home}; HttpOnly; SameSite=Lax; Max-Age=31536000{secure}"
-        local = quote("/" + path.lstrip("/"), safe=PLAIN)  # never //other.host
-        return (
-            303,
-            {
-                "location": self.door.prefix + local + ("?" + query if query else ""),
-                "set-cookie": cookie,
-                "cache-control": "no-store",
-                "referrer-policy": "no-referrer",
-            },
-            b"",
-        )
+    async def _bearer(self, path: str, headers: Mapping[str, str], public: bool) -> Visitor | None:
+        """Who sends the access token or a key. Errors: wrong_token, scope, unknown_workspace."""
+        bearer, wanted = headers.get("authorization", ""), headers.get(WORKSPACE, "")
+        if bearer[:7].lower() != "bearer ":
+            return None
+        given = bearer[7:].strip()
+        if self.doorman is not None and given.startswith("fl_"):
+            if not path.startswith("/api/v1/") and path != "/metrics" and not public:
+                raise Forbidden(
+                    "A key opens the API, not the pages.", code="scope", hint="Pages take the access token."
+                )
+            who = await self.doorman.key(given)
+            if wanted and wanted != who.workspace:
+                raise no_workspace(wanted)
+            return who
+        if not self.door.knows(given):
+            raise Unauthorized("This token is not the one of this server.", code="wrong_token", hint=WHERE)
+        if wanted and self.doorman is not None:
+            return Visitor("token", await self.doorman.elsewhere(wanted), operator=True)
+        return Visitor("token", operator=True)
+
+    async def _cookies(self, scope: Scope, headers: Mapping[str, str]) -> Visitor | None:
+        """Whose browser it is: that of an account, or of somebody who knows the token. Errors: cross_site, unknown_workspace."""
+        secret, who = self.entrance.secret(scope, headers), None
+        if secret and self.doorman is not None:
+            who = await self.doorman.session(secret, headers.get(WORKSPACE, ""))
+        if who is None:
+            principal = self.door.verify(cookie(headers.get("cookie", ""), self.door.cookie))
+            who = None if principal is None else Visitor(principal, person=True, operator=True)
+        if who is not None and scope["method"] not in SAFE and not same_site(headers):
+            raise Forbidden("This request came from another site.", code="cross_site", hint="Open Fanlight's own page.")
+        return who
 
     def _armoured(self, path: str, send: Send) -> Send:
         policy = "default-src 'none'; frame-ancestors 'none'" if path.startswith("/api/") else self.door.policy()
@@ -250,16 +226,6 @@ class Gate:
         return wrapped
 
 
-def _same_site(headers: Mapping[str, str]) -> bool:
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    try:
-        return urlsplit(headers["origin"]).netloc == headers.get("host")
-    except (KeyError, ValueError):  # none, or not an address
-        return False
-
-
 def _hostname(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
@@ -279,14 +245,6 @@ def _bodiless(send: Send) -> Send:
     return wrapped
 
 
-def _cookie(header: str, name: str) -> str:
-    try:
-        found = SimpleCookie(header).get(name)
-    except CookieError:
-        return ""
-    return found.value if found else ""
-
-
 def _limited(receive: Receive, limit: int) -> Receive:
     """Cuts a body off where it exceeds its limit, whatever its header says."""
     seen = 0
@@ -302,40 +260,10 @@ def _limited(receive: Receive, limit: int) -> Receive:
     return wrapped
 
 
-async def _form(receive: Receive) -> dict[str, list[str]]:
-    body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > 4096:
-            raise TooLarge("A token is shorter than that.", code="too_large")
-        if not message.get("more_body"):
-            return parse_qs(body.decode("latin-1"))
-
-
-def _refusal(error: FanlightError, headers: Mapping[str, str], prefix: str) -> Answer:
-    if "text/html" in headers.get("accept", "") and error.status == 401:
-        return _entrance(401, error.message, error.hint or "", prefix)
-    return error.status, {"content-type": "application/json", "cache-control": "no-store"}, orjson.dumps(error.body())
-
-
-def _entrance(status: int, message: str, hint: str, prefix: str) -> Answer:
-    words = {"message": message, "hint": hint, "action": prefix + "/login"}
-    page = LOGIN.format(**{k: escape(v, quote=True) for k, v in words.items()})
-    style = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
-    return (
-        status,
-        {"content-type": "text/html; charset=utf-8", "content-security-policy": style, "cache-control": "no-store"},
-        page.encode(),
-    )
-
-
 async def _send(answer: Answer, send: Send) -> None:
     status, headers, body = answer
-    raw = [
-        (k.encode(), v.encode())
-        for k, v in {**headers, "content-length": str(len(body)), "x-content-type-options": "nosniff"}.items()
-    ]
+    whole = {**headers, "content-length": str(len(body)), "x-content-type-options": "nosniff"}
+    raw = [(k.encode(), v.encode()) for k, some in whole.items() for v in ([some] if isinstance(some, str) else some)]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})
 

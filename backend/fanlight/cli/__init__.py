@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import typer
 
-from fanlight.cli import bench, datasets, doctor, explain, keys, maintain, models, pages, prototypes, serve, share, sweep
+from fanlight.cli import (
+    bench,
+    datasets,
+    doctor,
+    explain,
+    keys,
+    maintain,
+    models,
+    pages,
+    people,
+    prototypes,
+    serve,
+    share,
+    sweep,
+    workspaces,
+)
 from fanlight.cli.output import EXIT_CODES, Commands
 from fanlight.cli.worker import worker
 
@@ -22,6 +37,8 @@ app.command("pages")(pages.pages)
 app.command("worker")(worker)
 app.command("doctor")(doctor.doctor)
 app.add_typer(keys.app, name="keys")
+app.add_typer(people.app, name="people")
+app.add_typer(workspaces.app, name="workspaces")
 app.command("audit")(keys.audit)
 app.command("backup")(maintain.backup)
 app.command("restore")(maintain.restore)

@@ -44,9 +44,11 @@ def application(settings: Settings, api: str) -> Any:
         return {"status": "ok"}
 
     server.get("/healthz")(healthz)
-    dash = ui.create_pages(server, client=AsyncClient(api), prefix=settings.root_path)
+    client = AsyncClient(api)
+    dash = ui.create_pages(server, client=client, prefix=settings.root_path)
     policy = ui.csp(dash)
     door = gate.Door(settings.token, prefix=settings.root_path, hosts=hosts, policy=lambda: policy)
     server.add_middleware(part("fanlight_ui.compression", "ui").Compression)
-    server.add_middleware(gate.Gate, door=door)
+    doorman = part("fanlight.api.remote", "server").Remote(client, door)
+    server.add_middleware(gate.Gate, door=door, doorman=doorman)
     return server

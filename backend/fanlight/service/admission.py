@@ -24,6 +24,7 @@ from fanlight.store.tables import api_key, audit
 DAY = 86_400_000_000
 MINUTE = 60_000_000
 EXACT = 10_000  # entries that are counted
+SERVER = ""  # the workspace, in the audit log, of what concerns the whole server
 FORM = re.compile(r"fl_([A-Za-z0-9]{16})_([A-Za-z0-9_-]{43})")
 
 
@@ -90,14 +91,24 @@ async def enter(db: Database, given: str) -> Visitor:
         raise _refused()
     if row.used is None or t - row.used > MINUTE:
         await db.awrite(lambda c: c.execute(update(api_key).where(api_key.c.id == row.id).values(used=t)))
-    return Visitor(f"key:{row.id}", row.workspace, scopes=frozenset(row.scopes))
+    return Visitor(f"key:{row.id}", row.workspace, scopes=frozenset(row.scopes), ticket=f"key:{row.id}")
+
+
+def valid(conn: Connection, ident: str) -> bool:
+    """Whether a key still opens something."""
+    row = conn.execute(select(api_key.c.revoked, api_key.c.expires).where(api_key.c.id == ident)).first()
+    return row is not None and row.revoked is None and (row.expires is None or row.expires >= now(conn))
 
 
 def entries(
     context: Context, visitor: Visitor, *, before: int | None, limit: int, action: str, subject: str
 ) -> wire.Page[wire.AuditEntry]:
-    """The audit log, newest first. Args: before: an id; action: its beginning, such as "share"; subject: an id."""
-    wanted = select(audit).where(audit.c.workspace == visitor.workspace).order_by(audit.c.id.desc()).limit(limit + 1)
+    """The audit log, newest first. Args: before: an id; action: its beginning, such as "share"; subject: an id.
+
+    An operator sees besides what was done to people and workspaces.
+    """
+    places = [visitor.workspace, *([SERVER] if visitor.operator else [])]
+    wanted = select(audit).where(audit.c.workspace.in_(places)).order_by(audit.c.id.desc()).limit(limit + 1)
     if action:
         wanted = wanted.where(audit.c.action.startswith(action, autoescape=True))
     if subject:

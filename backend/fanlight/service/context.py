@@ -24,19 +24,30 @@ if TYPE_CHECKING:
 
 WORKSPACE = "default"
 SCOPES = ("read", "explain", "share", "admin")  # what a key may be allowed; admin includes the others
+DECLARED = (*SCOPES, "self", "operate")
+"""What an operation may ask for: `self` is everybody's, for what concerns only the asker; `operate` is for people and workspaces."""
+ROLES = {"viewer": SCOPES[:1], "editor": SCOPES[:3], "owner": SCOPES}
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks. Before accounts exist a browser's cookie is a principal, and the bearer of the token is one."""
+    """Who asks: somebody with an account, a browser that knows the access token, or a program; and where."""
 
     principal: str
     workspace: str = WORKSPACE
     person: bool = False
     """Looks at pages, so that it is worth while to foresee what is asked next; a program is not."""
     scopes: frozenset[str] = frozenset(SCOPES)
+    operator: bool = False
+    """May do what concerns the whole server."""
+    name: str = ""
+    """Of an account."""
+    ticket: str = ""
+    """What it entered with, `session:HASH` or `key:ID`; empty for the access token."""
 
     def may(self, scope: str) -> bool:
+        if scope in ("self", "operate"):
+            return scope == "self" or self.operator
         return scope in self.scopes or "admin" in self.scopes
 
 

@@ -19,10 +19,11 @@ from fanlight.artifact import canonical
 from fanlight.blobs import Blobs
 from fanlight.store.database import Database, now
 from fanlight.store.ledger import OPEN
+from fanlight.store.people import person, session
 from fanlight.store.tables import api_key, audit, event, job, listing, metadata, reference, share
 
 DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-SILENT = {api_key, audit, event, listing}  # what happened, and what follows from other tables
+SILENT = {api_key, audit, event, listing, person, session}  # what happened, and what follows from other tables
 GRACE = 86_400.0  # seconds; a result is put a moment before the row that names it
 LEAST_GRACE = 3600.0
 

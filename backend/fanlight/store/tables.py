@@ -5,45 +5,11 @@ Times are UTC in integer microseconds. Every row has a workspace, and a principa
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    text,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, text
 
+from fanlight.store import people as people  # further tables of the same metadata
+from fanlight.store.columns import Json as Json, Micros, Sequence, metadata as metadata, who as _who, workspace_of as _workspace
 from fanlight.store.words import Words
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only an INTEGER key
-Micros = BigInteger
-
-
-def _workspace() -> Column[str]:
-    return Column("workspace", String(64), nullable=False)
-
-
-def _who() -> tuple[Column[str], Column[str]]:
-    return _workspace(), Column("principal", String(64), nullable=False)
-
 
 input_ = Table(
     "input",
@@ -282,9 +248,9 @@ share_item = Table(
 reference = Table(
     "reference",
     metadata,
+    Column("workspace", String(64), primary_key=True),
     Column("digest", String(64), primary_key=True),
     Column("owner", String(80), primary_key=True),
-    _workspace(),
     Index("ix_reference_owner", "owner"),
 )
 

@@ -78,6 +78,21 @@ from fanlight.wire.keys import (
     NewKey as NewKey,
     Scope as Scope,
 )
+from fanlight.wire.people import (
+    Me as Me,
+    Member as Member,
+    MemberRequest as MemberRequest,
+    Membership as Membership,
+    PasswordChange as PasswordChange,
+    Person as Person,
+    PersonPatch as PersonPatch,
+    PersonRequest as PersonRequest,
+    Role as Role,
+    Switch as Switch,
+    Workspace as Workspace,
+    WorkspacePatch as WorkspacePatch,
+    WorkspaceRequest as WorkspaceRequest,
+)
 from fanlight.wire.shares import (
     NewShare as NewShare,
     Share as Share,
