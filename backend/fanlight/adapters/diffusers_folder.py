@@ -29,13 +29,16 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
     from torch import nn
 
     from fanlight.adapters.text_to_image import Painter
-    from fanlight_models.diffusion import folders, stable
+    from fanlight_models.diffusion import Conditioning, folders, stable
 
     folder = Path(source["diffusers"])
     if not folder.is_dir():
         raise hub.BadModel(f"There is no folder “{folder}”.", given=str(folder))
     try:
         read = folders.read(folder, str(device))
+        read.encode(
+            [Conditioning("")]
+        )  # transformers hangs hooks of its own into a text encoder when it is first asked
     except stable.BadFolder as e:
         raise hub.BadModel(str(e), given=str(folder)) from e
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as e:

@@ -53,7 +53,7 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
     model = load(source)
     rows, columns = model.size
     if takes(model.task) == "prompt":
-        return _about(model)
+        return _about(_drew(model))
     grey = model.colour((127.5, 127.5, 127.5)).expand(1, 3, rows, columns)
     try:
         with torch.inference_mode():
@@ -71,6 +71,34 @@ def describe(source: Mapping[str, Any]) -> dict[str, Any]:
             allowed=[1, len(model.classes)],
         )
     return _about(model)
+
+
+def _drew(model: Any) -> Any:
+    """The model, after it predicted the noise of one picture without words. Errors: bad_model."""
+    import torch
+
+    from fanlight_models.diffusion import Conditioning
+
+    z, alpha = (
+        torch.zeros(1, *model.shape, device=model.device),
+        torch.zeros(1, dtype=torch.float64, device=model.device),
+    )
+    try:
+        with torch.inference_mode():
+            said = model.noise(z, alpha, model.encode([Conditioning("")]))
+    except Exception as e:
+        raise BadRequest(
+            f"The model “{model.name}” failed on an empty picture without words: {type(e).__name__}: {e}",
+            code="bad_model",
+        ) from e
+    if said.shape != z.shape or not bool(torch.isfinite(said).all()):
+        raise BadRequest(
+            f"The model “{model.name}” predicts noise of shape {list(said.shape)}, or what is no number; {list(z.shape)} is expected.",
+            code="bad_model",
+            given=list(said.shape),
+            allowed=list(z.shape),
+        )
+    return model
 
 
 def _about(model: Any) -> dict[str, Any]:
