@@ -22,6 +22,7 @@ class Choice:
         target, minus: class indices; no target means the top prediction, `minus` asks for evidence for `target` rather than it.
         params: by explainer, only what differs from the defaults.
         results: ids of the explanations shown, in the order of `explainers`.
+        prompt: words that are not stored yet, for a model that draws.
     """
 
     model: str | None = None
@@ -33,6 +34,7 @@ class Choice:
     params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0
     results: tuple[str, ...] = ()
+    prompt: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Choice:
@@ -41,6 +43,7 @@ class Choice:
             model=query.get("model") or None,
             input=query.get("input") or None,
             dataset=query.get("dataset") or None,
+            prompt=query.get("prompt", "")[:2000],
             explainers=_names(query.get("explainers") or query.get("explainer", ""))[:MOST],
             target=_whole(query.get("target")),
             minus=_whole(query.get("minus")),
@@ -55,6 +58,7 @@ class Choice:
             "model": self.model,
             "input": self.input,
             "dataset": self.dataset,
+            "prompt": self.prompt,
             "explainers": ",".join(self.explainers),
             "target": self.target,
             "minus": self.minus,

@@ -98,7 +98,7 @@ def further(record: wire.Explanation) -> Component | None:
 
 def facts(record: wire.Explanation) -> str:
     """Parameters, completeness and time in a line."""
-    said = [f"{name.replace('_', ' ')} {_spell(value)}" for name, value in record.params.items()]
+    said = [f"{name.replace('_', ' ')} {_spell(value)}" for name, value in record.params.items() if value != ""]
     if record.trust.completeness_error is not None:
         said.append(f"completeness error {percent(record.trust.completeness_error)}")
     if record.provenance.seconds is not None:

@@ -55,6 +55,8 @@ class Known:
 
 
 def title(record: wire.Explanation) -> str:
+    if prediction.drawn(record):
+        return record.title or f"“{record.input_name}”"
     return record.title or (f"Why “{record.target_name}”?" if record.target_name else record.explainer_title)
 
 
@@ -83,6 +85,7 @@ def head(record: wire.Explanation) -> Component:
                 "Change something",
                 id="ex-change",
                 className="button",
+                hidden=prediction.drawn(record),  # its own page changes words
                 **{"aria-expanded": "false", "aria-controls": "ex-change-part"},
             ),
             export(record),
@@ -161,7 +164,7 @@ def subject(known: Known) -> Component:
     box = base.seen(record)
     marks = [base.hidden(r, box) for r in base.hidden_regions(record.edits)] if box else []
     minus = (record.target or {}).get("minus")
-    parts: list[Component] = [prediction.of(record, known.before)]
+    parts: list[Component | None] = [prediction.of(record, known.before)]
     if known.before is not None:
         parts.append(
             html.P(
@@ -197,14 +200,15 @@ def subject(known: Known) -> Component:
                 **{"aria-label": "Explain it rather than another class"},
             )
         )
-    parts.append(html.Div(told, className="explaining"))
+    if not prediction.drawn(record):
+        parts.append(html.Div(told, className="explaining"))
     return html.Section(
         [
             html.Div(
                 [
                     html.Img(
                         src=base.picture(record.input, box),
-                        alt=f"The picture {record.input_name}".strip(),
+                        alt=f"The {'words' if prediction.drawn(record) else 'picture'} {record.input_name}".strip(),
                         className="subject",
                     ),
                     *marks,

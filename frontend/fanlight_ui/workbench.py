@@ -11,13 +11,9 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from fanlight import wire
-from fanlight_ui import controls, forecast, panels
+from fanlight_ui import controls, forecast, panels, subject
 from fanlight_ui.choice import MOST, Choice, asked_as, available
-from fanlight_ui.session import src
 from fanlight_ui.views import base, prediction, world
-
-STRIP = 24
-"""Samples that are fetched at a time."""
 
 Panel = tuple[Any, dict[str, Any], wire.Explanation | None]
 
@@ -29,7 +25,8 @@ class Facts:
     Args:
         model: the chosen one, with its classes; None where no model is registered.
         shelf: the data set whose samples are shown.
-        chosen: the picture to explain.
+        chosen: the picture to explain, or that a prompt is about.
+        prompt: what a model that draws is asked about, where it was stored.
         found: what stands in the panels.
     """
 
@@ -42,6 +39,16 @@ class Facts:
     samples: wire.Page[wire.Sample] | None = None
     chosen: wire.Input | None = None
     found: Sequence[Panel] = ()
+    prompt: wire.Input | None = None
+
+    @property
+    def takes(self) -> str:
+        return self.model.takes if self.model else "image"
+
+    @property
+    def own(self) -> bool:
+        """Whether a prompt is about a picture, rather than drawn."""
+        return self.takes == "prompt" and self.chosen is not None
 
     @property
     def picked(self) -> list[wire.ExplainerInfo]:
@@ -61,16 +68,25 @@ def page(facts: Facts) -> Component:
             ],
             className="page narrow",
         )
-    first = next((record for _, _, record in facts.found if record is not None and record.prediction), None)
+    first = next(
+        (
+            record
+            for _, _, record in facts.found
+            if record is not None and (record.prediction or prediction.drawn(record))
+        ),
+        None,
+    )
     return html.Main(
         [
             dcc.Store(id="wb-choice", data={"results": list(facts.choice.results)}),
             dcc.Store(id="wb-input", data=facts.chosen.model_dump(mode="json") if facts.chosen else None),
+            dcc.Store(id="wb-prompted", data=facts.prompt.model_dump(mode="json") if facts.prompt else None),
+            dcc.Store(id="wb-takes", data=facts.takes),
             dcc.Store(id="wb-scales"),
             dcc.Store(id="wb-titles", data={i.name: i.title for i in facts.infos}),
             dcc.Store(id="wb-defaults", data=defaults(facts.picked)),
             html.Div(html.H1(title(first) if first else "Explain", id="wb-title"), className="head"),
-            html.Div([rail(facts, facts.model), stage(facts.chosen, first, facts.found)], className="workbench"),
+            html.Div([rail(facts, facts.model), stage(facts, first)], className="workbench"),
         ],
         className="page",
     )
@@ -78,6 +94,8 @@ def page(facts: Facts) -> Component:
 
 def title(record: wire.Explanation) -> str:
     """The question that an explanation answers."""
+    if prediction.drawn(record):
+        return "Which word put what where?"
     return f"Why “{record.target_name}”?" if record.target_name else "Explain"
 
 
@@ -98,14 +116,28 @@ def rail(facts: Facts, model: wire.Model) -> Component:
                     **{"aria-label": "Model"},
                 ),
             ),
-            _step("Picture", browser(facts.datasets, facts.shelf, facts.samples)),
+            html.Div(
+                _step(
+                    "Prompt",
+                    subject.field(
+                        facts.prompt.text if facts.prompt else facts.choice.prompt, facts.own, model.examples
+                    ),
+                ),
+                id="wb-ask",
+                hidden=facts.takes != "prompt",
+            ),
+            html.Div(
+                _step("Picture", subject.browser(facts.datasets, facts.shelf, facts.samples)),
+                id="wb-pick",
+                hidden=facts.takes == "prompt" and not facts.own,
+            ),
             _step(
                 f"Methods, up to {MOST} side by side",
                 dmc.ChipGroup(chips(model, infos), id="wb-methods", value=[i.name for i in picked], multiple=True),
                 html.Div(reasons(model, infos), id="wb-reasons"),
                 html.Div(forms(picked, facts.choice.params), id="wb-forms"),
             ),
-            _step("Target", *targets(facts.choice, model)),
+            _step("Target and seed", *targets(facts.choice, model, hidden=facts.takes == "prompt")),
             html.Div(
                 [
                     html.Div(id="wb-forecast", className="quiet"),
@@ -122,66 +154,6 @@ def rail(facts: Facts, model: wire.Model) -> Component:
 
 def _step(name: str, *parts: Component) -> Component:
     return html.Section([html.H2(name, className="step-name"), *parts], className="step-of")
-
-
-def browser(datasets: Sequence[wire.Dataset], shelf: str | None, samples: wire.Page[wire.Sample] | None) -> Component:
-    """Own pictures by button and camera; samples of the registered data sets as a strip."""
-    own = html.Div(
-        [
-            html.Button("Choose a file", className="button small", **{"data-upload-pick": "file"}),
-            html.Button("Camera", className="button small phone", **{"data-upload-pick": "camera"}),
-            html.Span("or drop or paste one", className="quiet desktop"),
-        ],
-        className="row",
-    )
-    shelves = html.Div(
-        [
-            html.Div(
-                [
-                    dmc.Select(
-                        id="wb-dataset",
-                        data=[{"value": d.id, "label": f"{d.name} ({d.count:,})"} for d in datasets],
-                        value=shelf,
-                        allowDeselect=False,
-                        size="sm",
-                        **{"aria-label": "Data set"},
-                    ),
-                    dmc.TextInput(
-                        id="wb-find",
-                        placeholder="Search",
-                        size="sm",
-                        debounce=300,
-                        **{"aria-label": "Search the samples by name or label"},
-                    ),
-                ],
-                className="browse",
-            ),
-            html.Div(
-                thumbnails(samples.items if samples else []),
-                id="wb-samples",
-                className="strip",
-                role="group",
-                **{"aria-label": "Samples"},
-            ),
-            html.Button("More samples", id="wb-more", className="plain", hidden=not (samples and samples.next_cursor)),
-            dcc.Store(id="wb-cursor", data=samples.next_cursor if samples else None),
-        ],
-        hidden=not datasets,
-    )
-    return html.Div([own, shelves])
-
-
-def thumbnails(samples: Sequence[wire.Sample]) -> list[Component]:
-    return [
-        html.Button(
-            html.Img(src=src(s.thumbnail), alt="", width=72, height=72),
-            id={"type": "sample", "input": s.input, "name": s.name, "size": f"{s.width}x{s.height}"},
-            title=f"{s.name}: {s.label}" if s.label else s.name,
-            className="sample",
-            **{"aria-label": f"{s.label or s.name}, {s.name}"},
-        )
-        for s in samples
-    ]
 
 
 def chips(model: wire.Model, infos: Sequence[wire.ExplainerInfo]) -> Component:
@@ -262,7 +234,8 @@ def classes(model: wire.Model) -> list[dict[str, str]]:
     return [{"value": str(i), "label": name} for i, name in enumerate(model.classes or [])]
 
 
-def targets(choice: Choice, model: wire.Model) -> list[Component]:
+def targets(choice: Choice, model: wire.Model, *, hidden: bool = False) -> list[Component]:
+    """Args: hidden: there is no class to choose; the seed stays."""
     known = classes(model)
 
     def held(value: int | None) -> str | None:
@@ -276,7 +249,7 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
         "size": "sm",
         "nothingFoundMessage": "No class of that name",
     }
-    return [
+    chosen = [
         dmc.Select(id="wb-target", label="Class", placeholder="top prediction", value=held(choice.target), **common),
         dmc.Select(
             id="wb-minus",
@@ -286,6 +259,9 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
             description="Needs a class above.",
             **common,
         ),
+    ]
+    return [
+        html.Div(chosen, id="wb-classes", hidden=hidden),
         dmc.NumberInput(
             id="wb-seed",
             label="Seed",
@@ -294,7 +270,7 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
             step=1,
             allowDecimal=False,
             size="sm",
-            description="Of methods that draw random numbers.",
+            description="Of whatever draws random numbers, pictures among them.",
         ),
     ]
 
@@ -302,14 +278,19 @@ def targets(choice: Choice, model: wire.Model) -> list[Component]:
 # --- the stage: what is seen
 
 
-def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequence[Panel]) -> Component:
+def stage(facts: Facts, first: wire.Explanation | None) -> Component:
+    chosen, found, draws = facts.chosen, facts.found, facts.takes == "prompt" and not facts.own
     shown = base.picture(chosen.id, base.seen(first) if first else None) if chosen else ""
     subject = html.Div(
         [
             html.Div(
                 [
                     html.Img(
-                        id="wb-picture", src=shown, alt="The chosen picture", hidden=not chosen, className="subject"
+                        id="wb-picture",
+                        src=shown,
+                        alt="The chosen picture",
+                        hidden=not chosen or draws,
+                        className="subject",
                     ),
                     html.Button(
                         [
@@ -318,9 +299,10 @@ def stage(chosen: wire.Input | None, first: wire.Explanation | None, found: Sequ
                         ],
                         id="wb-hint",
                         className="hint",
-                        hidden=bool(chosen),
+                        hidden=bool(chosen) or draws,
                         **{"data-upload-pick": "file"},
                     ),
+                    html.P(id="wb-drawn", className="to-draw", hidden=not draws),
                 ],
                 className="drop",
             ),

@@ -97,8 +97,11 @@ def test_a_form_appears_per_method_and_keeps_what_was_typed(pages: Pages) -> Non
 
 
 def test_another_model_lets_go_of_methods_that_do_not_fit(pages: Pages) -> None:
-    *_, chosen = pages.call(pages.module("workbench").choose_model, "net", ["saliency", "grad-cam"])
-    assert chosen == ["saliency"]
+    choose = pages.module("workbench").choose_model
+    *_, chosen, takes, _ = pages.call(choose, "net", ["saliency", "grad-cam"])
+    assert chosen == ["saliency"] and takes == "image"
+    *_, chosen, _, _ = pages.call(choose, "net", ["grad-cam"])
+    assert chosen == ["saliency"], "the first that fits, where none of those does"
 
 
 def test_the_layout_takes_up_a_running_job_from_the_address(pages: Pages) -> None:

@@ -16,7 +16,7 @@
   // refusal is left to it altogether, because it has the words.
   document.addEventListener("click", (e) => {
     if (!e.target.closest?.("#wb-go:enabled") || !choice?.input) return;
-    byKeyboard = e.detail === 0; // a click without a pointer
+    byKeyboard = e.detail === 0 && !window.fanlight.pointed; // a click without a pointer
     frames = new Promise((done) => { framed = done; });
     choice = { ...choice, results: [] }; // those were of the question before
     for (let slot = 0; slot < MOST; slot++) {
@@ -103,7 +103,7 @@
         return methods.length > MOST ? methods.slice(-MOST) : none();
       },
 
-      address(model, input, methods, target, minus, seed, dataset, values, flags, kept, ids, flagIds, defaults) {
+      address(model, input, methods, target, minus, seed, dataset, values, flags, kept, takes, text, source, prompted, ids, flagIds, defaults) {
         window.fanlight.chosen = input; // and stays so where another picture is refused
         if (window.fanlight.sending) input = {}; // it is on its way
         const params = {};
@@ -116,21 +116,27 @@
         flagIds.forEach((id, i) => set(id, flags[i]));
         const whole = (v) => (v === null || v === undefined || v === "" ? null : Number(v));
         kept.forEach((k, i) => { if (k?.id) answered[i] = null; });
+        // Of a model that draws the input is the stored prompt; until it is stored, the words are what the address holds.
+        const words = (text ?? "").split(/\s+/).filter(Boolean).join(" "), draws = takes === "prompt", own = draws && source === "own";
+        const asked = !draws ? input : prompted?.text === words && (prompted.picture ?? null) === (own ? input?.id ?? null : null) ? prompted : null;
+        window.fanlight.asking = draws ? { text: words, picture: own ? input?.id ?? null : null, input: asked?.id ?? null } : null;
         choice = {
-          model, input: input?.id ?? null, explainers: methods ?? [], target: whole(target), minus: whole(minus), seed: whole(seed) ?? 0, params,
+          model, input: asked?.id ?? null, explainers: methods ?? [], target: whole(target), minus: whole(minus), seed: whole(seed) ?? 0, params,
           results: kept.map((k, i) => k?.id ?? answered[i]).filter(Boolean),
         };
         write({
-          model, input: choice.input, dataset, explainers: choice.explainers.join(","), target: choice.target, minus: choice.minus,
+          model, input: choice.input, prompt: draws && !asked ? words : "", dataset, explainers: choice.explainers.join(","), target: choice.target, minus: choice.minus,
           params: Object.keys(params).length ? JSON.stringify(params) : "", seed: choice.seed || "", results: choice.results.join(","),
         });
         const about = input?.id ? [input.name, `${input.width}\u00a0×\u00a0${input.height}\u00a0px`, ...(input.notes ?? [])].filter(Boolean).join(" · ") : "";
-        const shown = [!input, !!input, !input?.id || !methods?.length];
+        const ready = draws ? words && (!own || input?.id) : input?.id;
+        const shown = [!input || (draws && !own), !!input || (draws && !own), !ready || !methods?.length];
         // assets/upload.js shows a picture that is on its way without asking: what it changed is set here, too.
         ["wb-picture", "wb-hint"].forEach((id, i) => { document.getElementById(id).hidden = shown[i]; });
         document.getElementById("wb-go").disabled = shown[2];
-        document.getElementById("wb-about").textContent = about; // Dash says the same, after it has been through the whole page
-        return [choice, shown[0], shown[1], about, shown[2]];
+        document.getElementById("wb-about").textContent = draws && !own ? "" : about; // Dash says the same, after it has been through the whole page
+        const drawn = words ? `“${words}”` : "Write a prompt: the model draws it, and says which word put what where.";
+        return [choice, shown[0], shown[1], draws && !own ? "" : about, shown[2], !draws || own, drawn, !draws, draws && !own, draws];
       },
 
       start(clicks, choice, titles, kept) {

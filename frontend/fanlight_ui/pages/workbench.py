@@ -24,7 +24,7 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import controls, errors, forecast, panels, workbench as parts
+from fanlight_ui import controls, errors, forecast, panels, subject, workbench as parts
 from fanlight_ui.choice import MOST, Choice, wire_target
 from fanlight_ui.session import ask
 from fanlight_ui.views import base, prediction, trust
@@ -39,14 +39,18 @@ WAIT = 2.0
 async def layout(**query: str) -> Component:
     choice = Choice.of(query)
     models, infos, datasets = await asyncio.gather(ask(calls.models()), ask(calls.explainers()), ask(calls.datasets()))
-    models = [m for m in models if m.takes == "image"]
-    name = choice.model or (models[0].id if models else None)
-    model = await ask(calls.model(name)) if name else None
     chosen = await ask(calls.input(choice.input)) if choice.input else None
+    fits = [m for m in models if chosen is None or m.takes == chosen.kind] or models
+    name = choice.model or next((m.id for m in fits), None)
+    model = await ask(calls.model(name)) if name else None
+    prompt = None
+    if chosen is not None and chosen.kind == "prompt":
+        prompt, picture = chosen, chosen.picture
+        chosen = await ask(calls.input(picture)) if picture else None
     found = await asyncio.gather(*(_panel(id, slot) for slot, id in enumerate(choice.results)))
     shelf = next((d.id for d in datasets if d.id == choice.dataset), datasets[0].id if datasets else None)
-    samples = await ask(calls.samples(shelf, limit=parts.STRIP)) if shelf else None
-    return parts.page(parts.Facts(choice, models, model, infos, datasets, shelf, samples, chosen, found))
+    samples = await ask(calls.samples(shelf, limit=subject.STRIP)) if shelf else None
+    return parts.page(parts.Facts(choice, models, model, infos, datasets, shelf, samples, chosen, found, prompt))
 
 
 async def _panel(id: str, slot: int) -> tuple[list[Component] | Component, dict[str, Any], wire.Explanation | None]:
@@ -88,6 +92,11 @@ clientside_callback(
     Output("wb-hint", "hidden"),
     Output("wb-about", "children"),
     Output("wb-go", "disabled"),
+    Output("wb-drawn", "hidden"),
+    Output("wb-drawn", "children"),
+    Output("wb-ask", "hidden"),
+    Output("wb-pick", "hidden"),
+    Output("wb-classes", "hidden"),
     Input("wb-model", "value"),
     Input("wb-input", "data"),
     Input("wb-methods", "value"),
@@ -98,6 +107,10 @@ clientside_callback(
     Input({"type": "param", "scope": ALL, "name": ALL}, "value"),
     Input({"type": "flag", "scope": ALL, "name": ALL}, "checked"),
     Input({"type": "kept", "slot": ALL}, "data"),
+    Input("wb-takes", "data"),
+    Input("wb-prompt", "value"),
+    Input("wb-source", "value"),
+    Input("wb-prompted", "data"),
     State({"type": "param", "scope": ALL, "name": ALL}, "id"),
     State({"type": "flag", "scope": ALL, "name": ALL}, "id"),
     State("wb-defaults", "data"),
@@ -112,6 +125,8 @@ clientside_callback(
     Output("wb-target", "value"),
     Output("wb-minus", "value"),
     Output("wb-methods", "value", allow_duplicate=True),
+    Output("wb-takes", "data"),
+    Output("wb-examples", "children"),
     Input("wb-model", "value"),
     State("wb-methods", "value"),
     prevent_initial_call=True,
@@ -119,7 +134,7 @@ clientside_callback(
 async def choose_model(model: str, chosen: list[str]) -> tuple[Any, ...]:
     """Another model: other methods fit and other classes can be asked for."""
     found, infos = await asyncio.gather(ask(calls.model(model)), ask(calls.explainers()))
-    classes = parts.classes(found)
+    classes, fits = parts.classes(found), parts.available(found)
     return (
         parts.chips(found, infos),
         parts.reasons(found, infos),
@@ -127,7 +142,9 @@ async def choose_model(model: str, chosen: list[str]) -> tuple[Any, ...]:
         classes,
         None,
         None,
-        [n for n in chosen if n in parts.available(found)],
+        [n for n in chosen if n in fits] or fits[:1],
+        found.takes,
+        subject.started(found.examples),
     )
 
 
@@ -179,8 +196,8 @@ async def browse(
     if not dataset:
         return [], None, True
     further = ctx.triggered_id == "wb-more"
-    page = await ask(calls.samples(dataset, limit=parts.STRIP, cursor=cursor if further else None, q=find or None))
-    return [*(shown if further else []), *parts.thumbnails(page.items)], page.next_cursor, not page.next_cursor
+    page = await ask(calls.samples(dataset, limit=subject.STRIP, cursor=cursor if further else None, q=find or None))
+    return [*(shown if further else []), *subject.thumbnails(page.items)], page.next_cursor, not page.next_cursor
 
 
 # --- asking
@@ -215,7 +232,7 @@ async def explain(run: dict[str, Any] | None, id: dict[str, Any]) -> tuple[Any, 
     slot, params = id["slot"], run.get("params") or {}
     if run.get("id"):
         shown, new, found = await _panel(run["id"], slot)
-        if found is not None and found.prediction:
+        if found is not None and (found.prediction or prediction.drawn(found)):
             _tell_prediction(found)
         return shown, new
     try:

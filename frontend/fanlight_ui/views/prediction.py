@@ -20,8 +20,15 @@ def explained(record: Explanation) -> int | None:
     return target.get("class", target.get("minus", [None])[0])
 
 
-def of(record: Explanation, before: Explanation | None = None) -> Component:
-    """The prediction of a record; `before`: of the one it changed."""
+def drawn(record: Explanation) -> bool:
+    """Whether it explains a picture by the words it was drawn from: there is no class, and no prediction."""
+    return bool((record.target or {}).get("drawn"))
+
+
+def of(record: Explanation, before: Explanation | None = None) -> Component | None:
+    """The prediction of a record, None where there can be none; `before`: of the one it changed."""
+    if drawn(record):
+        return None
     return bars(record.prediction[:SHOWN], explained=explained(record), before=before.prediction if before else None)
 
 
