@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 from fanlight.wire import Explanation
 from fanlight_ui import session
 from fanlight_ui.pictures import lazy
-from fanlight_ui.views import trust
+from fanlight_ui.views import prediction, trust
 from fanlight_ui.views.numbers import output
 
 UNFINISHED = {
@@ -76,6 +76,8 @@ def picture(e: Explanation) -> Component:
 
 
 def name(e: Explanation) -> str:
+    if prediction.drawn(e):
+        return e.title or f"“{e.input_name}”"
     return e.title or e.target_name or (e.prediction[0].name if e.prediction else e.input_name or e.id)
 
 

@@ -175,7 +175,8 @@ def prompt(shown: Shown) -> Component:
                 ],
                 className="wd-prompt",
             ),
-            html.P(className="quiet wd-hint", role="status", **_data("hint")),
+            html.P(className="wd-sentence", role="status", **_data("sentence")),
+            html.P(className="quiet wd-hint", **_data("hint")),
             html.Div(id="wd-said", role="alert"),
             html.P(gone, className="quiet") if shown.model is None else None,
         ],
@@ -369,10 +370,7 @@ def band() -> Component:
             ),
             html.Div(className="wd-curve", role="img", **_data("curve")),
             html.Div(className="wd-range", **_data("range")),
-            html.P(
-                "Left, much noise: where things are. Right, little noise: detail. Only what is said inside counts in all maps.",
-                className="quiet",
-            ),
+            html.P(className="quiet", **_data("curve-said")),
         ],
         className="card pad",
         **{"aria-label": "Band of log-SNR"},
@@ -392,7 +390,7 @@ def rule() -> Component:
 
 
 def told(shown: Shown) -> Component:
-    """The sentence, what to know before believing it, and the numbers as tables."""
+    """What to know before believing it, and the numbers as tables."""
     verify = html.Div(
         [
             html.Button("Recompute and verify", id="ex-recompute", className="button small"),
@@ -412,13 +410,12 @@ def told(shown: Shown) -> Component:
     )
     said = html.Section(
         [
-            html.H2("In words"),
-            html.P(role="status", **_data("sentence")),
+            html.H2("Reading it"),
+            workbench.reading(shown.info) if shown.info is not None else None,
             html.Details(
                 [html.Summary("Regions as a table"), html.Div(className="table", tabIndex=0, **_data("regions"))],
                 className="disclosure",
             ),
-            workbench.reading(shown.info) if shown.info is not None else None,
         ],
         className="card pad",
     )

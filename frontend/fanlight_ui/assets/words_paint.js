@@ -3,7 +3,7 @@
 (() => {
   const PLACES = ["top left", "top middle", "top right", "middle left", "the middle", "middle right", "bottom left", "bottom middle", "bottom right"];
   const MAPS = ["a", "b", "both", "synergy", "redundant", "unique_a", "unique_b"];
-  const SINGLE = 0.25; // opacity of what is not known
+  const PALE = 0.1; // opacity of what is not known
   const node = (name, root = document.getElementById("wd-page")) => root?.querySelector(`[data-wd="${name}"]`);
   const set = (at, text) => { if (at && at.textContent !== text) at.textContent = text; };
   function make(tag, { text, data, ...props } = {}, ...inside) {
@@ -88,7 +88,7 @@
     for (let r = 0, i = 0; r < h; r++) for (let c = 0; c < w; c++, i += 4) {
       const v = values[r][c], [x, y, z] = colours[Math.round(255 * Math.min(1, Math.max(0, (v - lo) / (hi - lo))))];
       const unsure = fade && (Math.abs(v) < hi / 100 || (errors && Math.abs(v) < 2 * errors[r][c]));
-      data.data.set([x, y, z, unsure ? 255 * SINGLE : 255], i);
+      data.data.set([x, y, z, unsure ? 255 * PALE : 255], i);
     }
     Object.assign(at, { width: w, height: h });
     at.getContext("2d").putImageData(data, 0, 0);
@@ -118,13 +118,13 @@
       frame.hidden = !map;
       set(node("title", figure), map ? (name.length === 1 ? `${name.toUpperCase()}: ${map.title}` : map.title) : { b: "B", both: "both", unique_a: "unique: A", unique_b: "unique: B" }[name] ?? name);
       set(node("sum", figure), map ? `${number(map.sum)} nat` : "");
-      if (!map) continue;
+      if (name.length === 1 || name === "both") {
+        const s = !map ? null : found.b ? d.signed[name] : map;
+        set(node("sub", figure), s ? `signed ${give(s.value, s.error)}` : "");
+      }
+      if (!map) { figure.dataset.top = ""; continue; }
       const top = look.normalise ? percentile(map.values) : own, diverging = name === "synergy" || map.values.some((row) => row.some((v) => v < -top / 100));
       canvas(node("paint", figure), map.values, { lo: diverging ? -top : 0, hi: top, stops: diverging ? d.stops.diverging : d.stops.sequential, errors: map.errors, fade: look.fade });
-      if (name.length === 1 || name === "both") {
-        const s = found.b ? d.signed[name] : map;
-        set(node("sub", figure), `signed ${give(s.value, s.error)}`);
-      }
       frame.setAttribute("aria-label", `${map.title}: ${number(map.sum)} nat, ${where(map.values)}.`);
       figure.dataset.top = look.normalise ? `scale to ${number(top, 2)}` : "";
     }
@@ -234,6 +234,7 @@
       + `<rect class="out" x="0" y="0" width="${clip(from)}" height="${H}"/><rect class="out" x="${clip(to)}" y="0" width="${W - clip(to)}" height="${H}"/></svg>`;
     const peak = alpha[both.indexOf(Math.max(...both))];
     node("curve").setAttribute("aria-label", `Nats per unit of log-SNR of A, B and both; both are largest at a log-SNR of ${number(peak, 2)}, with ${number(Math.max(...both), 2)}.`);
+    set(node("curve-said"), `Nats per unit of log-SNR, up to ${number(top, 2)}. Red: A, dashed blue: B, grey: both. Left, much noise: where things are; right, little noise: detail. What is said inside the band counts in all maps.`);
     set(node("band-said"), page.detail.band ? `log-SNR ${number(from, 2)} to ${number(to, 2)} only` : `log-SNR ${number(lo, 2)} to ${number(hi, 2)}: all`);
     const [first, second] = document.querySelectorAll('#wd-page [data-wd="range"] input');
     if (first && document.activeElement !== first) first.value = from;
@@ -273,7 +274,7 @@
     const top = most(d.moved.values) || 1;
     canvas(node("moved-paint"), d.moved.values, { lo: 0, hi: top, stops: d.stops.sequential });
     set(node("moved-said"), `what moved: 0 to ${number(top, 2)}, mean over channels of at most 2`);
-    node("moved").setAttribute("aria-label", `What moved, ${where(d.moved.values)}.`);
+    root.querySelector('[data-map="moved"]').setAttribute("aria-label", `What moved, ${where(d.moved.values)}.`);
     const words = d.moved.words, frame = root.querySelector('[data-map="said"]');
     frame.parentElement.hidden = !words.length;
     const names = words.map((k) => `“${d.words[k][2]}”`).join(" and ");
