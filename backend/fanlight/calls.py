@@ -218,9 +218,9 @@ class calls:
     cancel_derivation = staticmethod(lambda id: Call("DELETE", f"/derivations/{id}", _as(wire.Derivation)))
 
     @staticmethod
-    def derive(model: str, dataset: str, remove: Sequence[int]) -> Call[wire.Derivation]:
-        """A model without some prototypes, its last layer repaired on a data set and measured there."""
-        body = {"change": {"remove": list(remove)}, "dataset": dataset}
+    def derive(model: str, dataset: str, **change: Any) -> Call[wire.Derivation]:
+        """A model of a model, made for a data set and measured on it. `change`: remove=[...], forget=[...] or add_class="name"."""
+        body = {"change": change, "dataset": dataset}
         return Call("POST", f"/models/{model}/derivations", _as(wire.Derivation), json=body)
 
     # --- saved views

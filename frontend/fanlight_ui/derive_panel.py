@@ -19,8 +19,8 @@ from fanlight_ui.views.numbers import percent
 POLL = 1000
 OVER = ("done", "failed", "cancelled")
 HELP = (
-    "Mute what should never count. Taken out, it is gone for every picture: the other weights are repaired, and a new model comes of it. "
-    "This one stays as it is."
+    "Mute what should never count. Taken out, it is gone for every picture, and the other weights are repaired; made to forget, it learns to look "
+    "at something else. Either gives a new model; this one stays as it is."
 )
 
 
@@ -28,17 +28,23 @@ def panel(record: wire.Explanation, datasets: Sequence[wire.Dataset]) -> Compone
     """Args: datasets: to repair and measure on; the server says where one has no labels."""
     return html.Section(
         [
-            html.H2("Take out for good"),
+            html.H2("Change the model for good"),
             html.P(HELP, className="quiet"),
             html.P(**{"data-pt": "gone"}, role="status"),
             dmc.Select(
                 id="pt-gone-on",
-                label="Pictures with labels, to repair and measure on",
+                label="Pictures with labels, to learn from and measure on",
                 data=[{"value": d.id, "label": f"{d.name} · {d.count:,}"} for d in datasets],
                 value=record.dataset if any(d.id == record.dataset for d in datasets) else None,
                 placeholder="choose a data set",
             ),
-            html.Button("Take them out", id="pt-gone-go", className="button small", disabled=True),
+            html.Div(
+                [
+                    html.Button("Take them out", id="pt-gone-go", className="button small", disabled=True),
+                    html.Button("Have them forget", id="pt-forget-go", className="button small", disabled=True),
+                ],
+                className="row",
+            ),
             dcc.Store(id="pt-gone-asked"),
             dcc.Store(id="pt-gone-job"),
             dcc.Store(id="pt-gone-model", data=record.model),
@@ -46,7 +52,7 @@ def panel(record: wire.Explanation, datasets: Sequence[wire.Dataset]) -> Compone
             html.Div(id="pt-gone-shown", role="status"),
         ],
         className="card pad pt-gone-panel",
-        **{"aria-label": "Take prototypes out for good"},
+        **{"aria-label": "Change the model for good"},
     )
 
 
@@ -54,7 +60,7 @@ def shown(d: wire.Derivation) -> list[Component]:
     """A job, and what came of it."""
     if d.state in ("queued", "running"):
         words = "waiting for its turn" if d.state == "queued" else f"{percent(d.progress)}: {d.message}"
-        bar = html.Progress(value=str(d.progress), max="1", **{"aria-label": "Progress of taking out"})
+        bar = html.Progress(value=str(d.progress), max="1", **{"aria-label": "Progress of the change"})
         return [bar, html.P(words, className="quiet num")]
     if d.state != "done" or d.effect is None:
         return [html.P(d.problem or "It was cancelled.", className="warning")]
@@ -66,8 +72,9 @@ def shown(d: wire.Derivation) -> list[Component]:
         html.P([html.Strong("A new model: "), made]),
         html.P(
             f"Right on {percent(e.before.value or 0)} of {e.labelled:,} labelled pictures before, {percent(e.after.value or 0)} after "
-            f"({points(c.value or 0)} points{band}); without the repair {percent(e.zeroed.value or 0)}. "
-            f"{e.moved:,} {'prediction' if e.moved == 1 else 'predictions'} changed.",
+            f"({points(c.value or 0)} points{band})"
+            + (f"; without the repair {percent(e.zeroed.value or 0)}. " if e.zeroed else ". ")
+            + f"{e.moved:,} {'prediction' if e.moved == 1 else 'predictions'} changed.",
             className="num",
         ),
     ]
@@ -83,13 +90,13 @@ def shown(d: wire.Derivation) -> list[Component]:
     prevent_initial_call=True,
 )
 async def take(asked: dict[str, Any] | None, dataset: str | None, model: str) -> tuple[Any, ...]:
-    """Args: asked: {"remove": prototypes}, from assets/prototypes.js."""
-    if not asked or not asked["remove"]:
+    """Args: asked: {"change": {"remove" or "forget": prototypes}}, from assets/prototypes.js."""
+    if not asked:
         return (no_update,) * 3
     if not dataset:
         return no_update, html.P("Choose a data set first.", className="warning"), no_update
     try:
-        made = await ask(calls.derive(model, dataset, asked["remove"]))
+        made = await ask(calls.derive(model, dataset, **asked["change"]))
     except FanlightError as e:
         return no_update, html.P(" ".join(filter(None, (e.message, e.hint))), className="warning"), no_update
     return made.id, shown(made), False

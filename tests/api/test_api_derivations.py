@@ -93,6 +93,18 @@ def test_a_prototype_is_taken_out_and_the_new_model_explains(api: Api) -> None:
     assert ended(api, again["id"])["result_name"] == "Small prototypes, without prototypes 0 and 3"
 
 
+def test_a_prototype_forgets_as_a_job(api: Api) -> None:
+    body = {"change": {"forget": [2]}, "dataset": "noise"}
+    done = ended(api, api.call("POST", "/models/small/derivations", json=body).json()["id"])
+    assert done["state"] == "done" and done["result_name"] == "Small prototypes, prototype 2 anew", done
+    assert done["effect"]["zeroed"] is None and 0 < done["effect"]["labelled"] < COUNT
+    both = {"change": {"forget": [2], "remove": [3]}, "dataset": "noise"}
+    assert api.call("POST", "/models/small/derivations", json=both).status_code == 422
+    body = {"change": {"add_class": "yak"}, "dataset": "noise"}
+    failed = ended(api, api.call("POST", "/models/small/derivations", json=body).json()["id"])
+    assert failed["state"] == "failed" and "0 pictures labelled “yak”" in failed["problem"]
+
+
 def test_what_cannot_be_is_a_sentence(api: Api) -> None:
     for answer, status, code in (
         (ask(api, [1], model="tiny"), 409, "not_available"),

@@ -25,23 +25,52 @@ def prototypes() -> None:
     """A callback, so that typer keeps `remove` a command of a group."""
 
 
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A bundle folder, or the name of a bundle here.")]
+Numbers = Annotated[list[int], typer.Argument(metavar="PROTOTYPE...", help="Numbers, as on the page.")]
+Pictures = Annotated[
+    str, typer.Option(help="Folder of pictures with a subfolder for each class, or field-guide for the drawn one.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(file_okay=False, help="Folder to put the new bundle in.", show_default="the data folder"),
+]
+
+
 @app.command()
-def remove(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A bundle folder, or the name of a bundle here.")],
-    prototype: Annotated[list[int], typer.Argument(metavar="PROTOTYPE...", help="Numbers, as on the page.")],
-    data: Annotated[
-        str, typer.Option(help="Folder of pictures with a subfolder for each class, or field-guide for the drawn one.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(file_okay=False, help="Folder to put the new bundle in.", show_default="the data folder"),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+def remove(model: Model, prototype: Numbers, data: Pictures, out: Out = None, as_json: Json = False) -> None:
     """Take prototypes out of a model and repair its last layer, in closed form.
 
     Writes a new bundle and says accuracy before and after. A server offers it from its next start.
     """
+    _made("fanlight.derive.removal", "remove", model, prototype, data, out, as_json)
+
+
+@app.command()
+def forget(model: Model, prototype: Numbers, data: Pictures, out: Out = None, as_json: Json = False) -> None:
+    """Have prototypes forget what they look at and learn to look at something else; all others are kept as they are.
+
+    Learnt from every other picture of each class, measured on the others. Writes a new bundle.
+    """
+    _made("fanlight.derive.learning", "forget", model, prototype, data, out, as_json)
+
+
+@app.command("add-class")
+def add_class(
+    model: Model,
+    name: Annotated[str, typer.Argument(metavar="CLASS", help="The subfolder of --data that holds its pictures.")],
+    data: Pictures,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Teach a model a further class; its known classes and their prototypes stay as they are.
+
+    Learnt from every other picture of each class, measured on the others. Writes a new bundle.
+    """
+    _made("fanlight.derive.learning", "add_class", model, name, data, out, as_json)
+
+
+def _made(module: str, change: str, model: str, what: Any, data: str, out: Path | None, as_json: bool) -> None:
+    """Makes the change, with its progress on stderr, and says what came of it."""
     settings = configured()
     place = found(model, settings)
     pictures = part("fanlight.derive.sources", "all").named(data, settings)
@@ -50,8 +79,8 @@ def remove(
     screen = Console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("loading", total=1)
-        story = part("fanlight.derive.removal", "all").remove(
-            place, prototype, pictures, into, lambda done, of: bar.update(task, completed=done, description=of)
+        story = getattr(part(module, "all"), change)(
+            place, what, pictures, into, lambda done, of: bar.update(task, completed=done, description=of)
         )
     if as_json:
         return emit(story)
@@ -81,11 +110,14 @@ def sentences(story: dict[str, Any]) -> list[str]:
     lines = [
         story["name"],
         f"Right before: {share(story['before'])}.",
-        f"Right after: {share(story['after'])}; without the repair {percent(story['zeroed']['value'], 1)}.",
+        f"Right after: {share(story['after'])}"
+        + (f"; without the repair {percent(story['zeroed']['value'], 1)}." if "zeroed" in story else "."),
         f"Change: {points(change['value'])} points (95 % interval {points(change['lo'])} to {points(change['hi'])}); "
         f"{story['corrected']} corrected, {story['spoiled']} spoiled.",
         f"Written to {story['bundle']}; the original is untouched.",
     ]
+    if "further" in story:
+        lines.insert(3, f"Right on {story['change']['add_class']}: {share(story['further'])}.")
     if story["data"]["unreadable"]:
         lines.append(f"{story['data']['unreadable']:,} files are no pictures and were left out.")
     return lines

@@ -41,7 +41,7 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
     """The story of the derived model. Errors: those of the change."""
     import torch
 
-    from fanlight.derive.removal import remove
+    from fanlight.derive import learning, removal
 
     torch.set_num_threads(1)
     blobs = Blobs(work["artifacts"])
@@ -54,7 +54,10 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
 
     pictures = [Labelled(name, label, lambda d=blob: read(d)) for name, label, blob in work["pictures"]]  # type: ignore[misc]
     data = Data(work["dataset"]["name"], pictures, work["dataset"]["digest"])
-    return remove(Path(work["bundle"]), work["change"]["remove"], data, Path(work["into"]), tell, work["job"])
+    ((kind, what),) = work["change"].items()
+    make: Any = {"remove": removal.remove, "forget": learning.forget, "add_class": learning.add_class}[kind]
+    story: dict[str, Any] = make(Path(work["bundle"]), what, data, Path(work["into"]), tell, work["job"])
+    return story
 
 
 def tell(progress: float, message: str) -> None:

@@ -13,13 +13,13 @@ import torch
 from fanlight import __version__
 from fanlight.adapters import loader
 from fanlight.adapters.prototype_classifier import TorchPrototypeClassifier
-from fanlight.derive.base import Array, Data, Progress, figures, free, places, readable, slug
+from fanlight.derive.base import Data, Progress, figures
+from fanlight.derive.looking import looked, opened, origin_of
+from fanlight.derive.naming import called, listed, place
 from fanlight.drawing.number import percent
 from fanlight.drawing.trial import points
-from fanlight.errors import BadRequest, InvalidField
+from fanlight.errors import InvalidField
 from fanlight_models.prototypes import derived, repair
-
-ROWS = 32
 
 
 def remove(
@@ -33,24 +33,21 @@ def remove(
     Args: job: names the folder; one that is there was made by this job before it was broken off, and is the result.
     Errors: InvalidField, BadRequest.
     """
-    model = loader.load({"bundle": str(bundle)})
-    if not isinstance(model, TorchPrototypeClassifier):
-        raise BadRequest(
-            f"“{model.name}” answers by no prototypes.", code="not_available", given=model.task, allowed="protovit"
-        )
+    model = opened(bundle)
     gone = sorted(set(gone))
     _check(model, gone)
     every = sorted({*_removed(model), *gone})  # what went before stays out
     stories = derived.lineage(bundle)
     base = stories[0]["parent"]["name"] if stories else model.name
-    name = f"{base}, without prototype{'s' if len(every) > 1 else ''} {listed(every)}"
-    folder = into / f"{slug(name)[:60]}-{job[:8].lower()}" if job else free(into, slug(name))
+    name = called(base, [*(s["change"] for s in stories), {"remove": gone}])
+    folder = place(into, name, job)
     if folder.exists():
         made = loader.load({"bundle": str(folder)})
         return {**derived.lineage(folder)[-1], "bundle": str(folder), "name": name, "digest": made.digest}
-    origin = {"name": model.name, "digest": model.digest}  # the digest is of the weights: before they change
+    origin = origin_of(model)
     tell(0.02, "looking at the pictures")
-    activation, labels, problems = _looked(model, data, tell)
+    seen = looked(model, data, model.classes, tell)
+    activation, labels, problems = seen.activation, seen.labels, seen.problems
     tell(0.9, "repairing the last layer")
     layer = model.prototypes.head.last_layer
     old = layer.weight.detach().clone()
@@ -72,7 +69,7 @@ def remove(
         "made": {"fanlight": __version__, "at": round(time.time())},
     }
     into.mkdir(parents=True, exist_ok=True)
-    derived.write(folder, model.source, name=name, story=story, section=section(story), removed=gone)
+    derived.write(folder, model.source, model.prototypes, name=name, story=story, section=section(story), removed=gone)
     tell(0.98, "reading it back")
     made = loader.load({"bundle": str(folder)})
     return {**story, "bundle": str(folder), "name": name, "digest": made.digest}
@@ -119,42 +116,6 @@ def _check(model: TorchPrototypeClassifier, gone: Sequence[int]) -> None:
                 given=list(gone),
                 hint="Leave one of them in.",
             )
-
-
-def _looked(model: TorchPrototypeClassifier, data: Data, tell: Progress) -> tuple[torch.Tensor, Array, list[str]]:
-    """Activations (n, m) of the readable pictures, and their classes (n,)."""
-    problems: list[str] = []
-    labels: list[str | None] = []
-    found: list[torch.Tensor] = []
-    batch: list[torch.Tensor] = []
-
-    def flush() -> None:
-        if batch:
-            found.append(model.look(torch.stack(batch)).found.activation.cpu())
-            batch.clear()
-
-    for n, (picture, pixels) in enumerate(readable(data, problems), 1):
-        labels.append(picture.label)
-        batch.append(model.prepare(pixels))
-        if len(batch) == ROWS:
-            flush()
-            tell(0.02 + 0.88 * n / len(data.pictures), f"{n:,} of {len(data.pictures):,} pictures")
-    flush()
-    known = places(labels, model.classes)
-    if not (known >= 0).any():
-        raise InvalidField(
-            f"No picture of “{data.name}” has a label that is a class of “{model.name}”, so nothing says what the change does.",
-            code="no_labels",
-            given=sorted({label for label in labels if label is not None})[:5],
-            allowed=list(model.classes[:5]),
-            hint="Give pictures in folders named by their class.",
-        )
-    return torch.cat(found), known, problems
-
-
-def listed(numbers: Sequence[int]) -> str:
-    words = [str(n) for n in numbers]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def section(story: dict[str, Any]) -> str:

@@ -20,8 +20,8 @@ import structlog
 from sqlalchemy import Connection, select
 
 from fanlight import bundles, wire
-from fanlight.errors import Conflict, InvalidField, NotFound, TooBusy, unknown
-from fanlight.service.context import Context, Visitor
+from fanlight.errors import Conflict, Forbidden, InvalidField, NotFound, TooBusy, unknown
+from fanlight.service.context import WORKSPACE, Context, Visitor
 from fanlight.store import audit, ledger
 from fanlight.store.tables import dataset, input_, sample
 
@@ -60,6 +60,12 @@ class Derivations:
 
     async def create(self, who: Visitor, model: str, request: wire.DerivationRequest) -> wire.Derivation:
         """Errors: unknown_model, not_available, unknown_dataset, no_labels, too_busy."""
+        if who.workspace != WORKSPACE and not who.operator:
+            raise Forbidden(
+                "A model that is made of another is offered to the whole server, so those who run it make it.",
+                code="scope",
+                given=who.workspace,
+            )
         known = self.context.models.find(model)
         if known["task"] != TASK or "bundle" not in known["source"]:
             raise Conflict(
@@ -72,7 +78,7 @@ class Derivations:
             raise TooBusy(f"{MOST_WAITING} derivations are waiting.", retry_after=60, allowed=MOST_WAITING)
         data, pictures = await self.context.db.aread(lambda c: _pictures(c, who, request.dataset))
         name = ledger.new_id()
-        change = request.change.model_dump()
+        change = request.change.model_dump(exclude_none=True)
         asked = {
             "id": name, "workspace": who.workspace, "principal": who.principal, "model": model, "model_name": known["name"],
             "model_digest": known["digest"], "change": change, "dataset": request.dataset, "created": time.time(),
@@ -129,7 +135,7 @@ class Derivations:
             progress, message = 1.0, ""
             more = {"problem": outcome.get("problem"), "finished": outcome.get("finished")}
         if state == "done" and outcome is not None:
-            effect = wire.Effect(**{k: outcome[k] for k in wire.Effect.model_fields})
+            effect = wire.Effect(**{k: outcome[k] for k in wire.Effect.model_fields if k in outcome})
             named = self.context.models.of_folder(outcome["bundle"])
             more |= {"effect": effect, "result": named, "result_name": outcome["name"]}
         return wire.Derivation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from fanlight.wire.base import Id, Request, Wire
 from fanlight.wire.sweeps import Portion
@@ -13,10 +13,22 @@ from fanlight.wire.trials import Difference
 DerivationState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
-class Change(Request):
-    """What is changed. `remove`: numbers of prototypes that are taken out, with the last layer repaired."""
+Numbers = Annotated[list[Annotated[int, Field(strict=True, ge=0)]], Field(min_length=1, max_length=1000)]
 
-    remove: Annotated[list[Annotated[int, Field(strict=True, ge=0)]], Field(min_length=1, max_length=1000)]
+
+class Change(Request):
+    """One of: `remove`, prototypes that are taken out, with the last layer repaired; `forget`, prototypes that learn to look at something else;
+    `add_class`, a further class, the label of its pictures in the data set."""
+
+    remove: Numbers | None = None
+    forget: Numbers | None = None
+    add_class: Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Change:
+        if sum(v is not None for v in (self.remove, self.forget, self.add_class)) != 1:
+            raise ValueError("give one of remove, forget and add_class")
+        return self
 
 
 class DerivationRequest(Request):
@@ -27,13 +39,16 @@ class DerivationRequest(Request):
 
 
 class Effect(Wire):
-    """Accuracy on the labelled pictures of the data set, of each half after a change that was made on the other half."""
+    """Accuracy on labelled pictures of the data set that the change was not made from: of a removal each half after a repair on the other
+    half; of what was learnt, the half that it was not learnt from."""
 
     labelled: int
     before: Portion
     after: Portion
-    zeroed: Portion
-    """After the same change without a repair."""
+    zeroed: Portion | None = None
+    """Of a removal: after it without a repair."""
+    further: Portion | None = None
+    """Of a further class: its own pictures that are right. All else is about the classes that were known before."""
     difference: Difference
     corrected: int
     spoiled: int

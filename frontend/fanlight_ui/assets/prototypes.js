@@ -60,10 +60,11 @@
     document.getElementById("pt-redo").disabled = !page.future.length;
     document.getElementById("pt-save").disabled = !page.live || same(page.edits, page.stored);
     const chosen = against(page.edits);
-    const gone = muted(), go = document.getElementById("pt-gone-go");
+    const gone = muted(), go = document.getElementById("pt-gone-go"), forget = document.getElementById("pt-forget-go");
     if (go) {
-      go.disabled = !gone.length;
+      go.disabled = forget.disabled = !gone.length;
       set(go, gone.length === 1 ? "Take it out" : "Take them out");
+      set(forget, gone.length === 1 ? "Have it forget" : "Have them forget");
       set($("gone"), gone.length ? `Muted: ${listed(gone.map(String))}.` : "Nothing is muted.");
     }
     dash_clientside.set_props("pt-why", { value: chosen === null ? null : String(chosen) });
@@ -363,7 +364,8 @@
       const list = page.detail.flip.mute.reduce((edits, j) => (find(edits, "mute_prototype", j) < 0 ? [...edits, { mute_prototype: j }] : edits), page.edits);
       return change(list);
     }
-    if (button.id === "pt-gone-go") return dash_clientside.set_props("pt-gone-asked", { data: { remove: muted(), at: Date.now() } });
+    const kind = { "pt-gone-go": "remove", "pt-forget-go": "forget" }[button.id];
+    if (kind) return dash_clientside.set_props("pt-gone-asked", { data: { change: { [kind]: muted() }, at: Date.now() } });
     if (button.id === "pt-save") { const id = await save(); if (id) open(id); }
   });
 
