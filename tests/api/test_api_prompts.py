@@ -55,6 +55,8 @@ def test_what_is_no_prompt_is_refused_in_a_sentence(api: Any) -> None:
     for value, status, code in cases:
         error = prompt(api, value, status)["error"]
         assert error["message"] and (not code or error["code"] == code), (value, error)
+    assert "at most 2000 characters" in prompt(api, "x" * 2001, 422)["error"]["message"]
+    assert "NUL" in prompt(api, "a \0 bird", 422)["error"]["message"]
     for body in ({"kind": "video", "value": "x"}, {"value": "x"}, [], "prompt"):
         assert api.call("POST", "/inputs", json=body).status_code == 422
     assert (
@@ -69,3 +71,17 @@ def test_an_image_classifier_takes_no_prompt(api: Any, explainer: str) -> None:
     answer = api.ask(input=prompt(api, "a red disc")["id"], explainer=explainer)
     assert answer.status_code == 422 and answer.json()["error"]["code"] == "wrong_kind"
     assert "takes a picture" in answer.json()["error"]["message"]
+
+
+def test_every_body_is_read_as_strictly_as_a_prompt(api: Any) -> None:
+    paths = api.http.app.openapi()["paths"]
+    asked = [
+        (method, path)
+        for path, some in paths.items()
+        for method, operation in some.items()
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
+    ]
+    assert len(asked) > 10
+    for method, path in asked:
+        answer = api.http.request(method, path.replace("{", "").replace("}", ""), json={"kind": "\0"})
+        assert answer.status_code == 422 and "NUL" in answer.json()["error"]["message"], (method, path, answer.text)

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 
 from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, fresh, lasting
+from fanlight.api.body import StrictRoute
 from fanlight.errors import InvalidField, TooLarge
 from fanlight.service import inputs, prompts
 
-router = APIRouter()
+router = APIRouter(route_class=StrictRoute)
 
 Part = Annotated[str | None, Query(max_length=100, description="x0,y0,x1,y1 in pixels of the stored picture")]
 PROMPTS = 64 * 2**10  # bytes of a body that is no file
@@ -51,8 +52,7 @@ async def upload(
         if len(await request.body()) > PROMPTS:
             raise TooLarge("A prompt is at most 2,000 letters long.", given=len(await request.body()), allowed=PROMPTS)
         asked = _new(await request.json())
-        said = wire.Prompt(text=asked.value) if isinstance(asked.value, str) else asked.value
-        return await run_in_threadpool(prompts.register, context, who, said)
+        return await run_in_threadpool(prompts.register, context, who, asked.value)
     if file is None:
         raise InvalidField(
             "There is no file in the request.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints
+from pydantic import BeforeValidator, StringConstraints
 
 from fanlight.wire.base import Id, Request, Wire
 
@@ -37,11 +37,16 @@ class Prompt(Request):
     picture: Id | None = None
 
 
+def _words(value: Any) -> Any:
+    """Words alone are a prompt too; told apart here, so that an error speaks of what was meant."""
+    return {"text": value} if isinstance(value, str) else value
+
+
 class NewInput(Request):
     """An input that is no file."""
 
     kind: Literal["prompt"]
-    value: Prompt | Annotated[str, StringConstraints(max_length=2000)]
+    value: Annotated[Prompt, BeforeValidator(_words)]
 
 
 class Dataset(Wire):
