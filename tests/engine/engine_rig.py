@@ -62,7 +62,8 @@ RIGS = itertools.count()
 
 
 def on_ray(config: Config, **options: Any) -> Engine:
-    from fanlight.engine.ray import Plan, RayEngine
+    from fanlight.engine.cluster import Plan
+    from fanlight.engine.ray import RayEngine
 
     return RayEngine(asdict(config), Plan(**{"address": "auto", "cpus": 0.25, **options}))
 

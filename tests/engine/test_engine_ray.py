@@ -17,8 +17,9 @@ import pytest
 from engine_rig import ON_RAY, Rig
 
 from fanlight.engine.base import BULK, Event
+from fanlight.engine.cluster import Plan, Pool, planned
 from fanlight.engine.handles import QueueHandle, thinned
-from fanlight.engine.ray import Plan, Pool, RayEngine, planned
+from fanlight.engine.ray import RayEngine
 from fanlight.errors import FanlightError
 from fanlight.settings import Settings
 

@@ -50,6 +50,28 @@ def test_the_gpu_is_reserved_only_in_its_profile(compose):
     assert compose["services"]["backend-cpu"]["profiles"] == ["cpu"]
 
 
+def test_every_node_of_ray_asks_for_the_token_and_shows_nothing(compose):
+    nodes = {name: s for name, s in compose["services"].items() if "ray" in s.get("profiles", ())}
+    assert set(nodes) == {"backend-ray", "ray-head", "ray-worker"}
+    for name, node in nodes.items():
+        assert node["environment"]["RAY_AUTH_MODE"] == "token", name
+        assert node["environment"]["RAY_AUTH_TOKEN"] == "${RAY_AUTH_TOKEN:-}", name
+        assert "--disable-usage-stats" in " ".join(node["command"]), name
+        assert node["image"] == "fanlight-backend-ray:0.1.0" and "ports" not in node, name
+        assert node["environment"]["FANLIGHT_ARTIFACTS_URL"] and node["environment"]["AWS_ACCESS_KEY_ID"], name
+    assert {"--include-dashboard=false", "--ray-client-server-port=0"} <= set(nodes["ray-head"]["command"])
+
+
+def test_the_replicas_of_ray_fit_the_settings(compose):
+    from fanlight.engine.cluster import planned
+    from fanlight.settings import Settings
+
+    said = compose["services"]["backend-ray"]["environment"]
+    fields = {k.removeprefix("FANLIGHT_").lower(): v for k, v in said.items() if k.startswith("FANLIGHT_")}
+    plan = planned(Settings(**{k: v for k, v in fields.items() if not str(v).startswith("$")}))
+    assert plan.address == "auto" and set(plan.pools) == {"interactive", "bulk"} and plan.cpus == 2
+
+
 def test_secrets_come_from_the_environment_and_each_is_in_the_example(root):
     text = (root / "docker-compose.yml").read_text()
     secrets = set(re.findall(r"\$\{(\w+):\?", text))
