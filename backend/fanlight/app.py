@@ -42,6 +42,7 @@ from fanlight.api import (
     sweeps,
     trials,
     views,
+    worlds,
 )
 from fanlight.api.access import known_query, scoped
 from fanlight.api.gate import LOCAL, Door, Gate
@@ -143,6 +144,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         sweeps,
         trials,
         derivations,
+        worlds,
         views,
         keys,
         people,

@@ -50,6 +50,7 @@ class calls:
     examined = staticmethod(lambda id: Call("GET", f"/models/{id}/examination", _as(wire.Examination)))
     explainers = staticmethod(lambda: Call("GET", "/explainers", _as(list[wire.ExplainerInfo])))
     datasets = staticmethod(lambda: Call("GET", "/datasets", _as(list[wire.Dataset])))
+    world = staticmethod(lambda id: Call("GET", f"/datasets/{id}/world", _as(wire.World)))
     input = staticmethod(lambda id: Call("GET", f"/inputs/{id}", _as(wire.Input)))
     explanation = staticmethod(lambda id: Call("GET", f"/explanations/{id}", _as(wire.Explanation)))
     delete = staticmethod(lambda id: Call("DELETE", f"/explanations/{id}", _as(wire.Deleted)))

@@ -25,6 +25,8 @@ log = structlog.get_logger()
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif")
 PHOTOGRAPHS = "photographs"
+WORLDS = ("field-guide",)
+"""Drawn here: `service.worlds` says what is known of them."""
 # File and what it shows. Terms as scikit-image states them: CC0 or public domain, or no known copyright restrictions.
 SHIPPED = (
     ("chelsea.png", "Chelsea the cat", "CC0, Stefan van der Walt"),
@@ -230,6 +232,7 @@ def _wire(row: Row[Any]) -> wire.Dataset:
         unreadable=row.unreadable,
         terms=row.terms,
         description=row.description,
+        world=row.id in WORLDS,
     )
 
 

@@ -133,3 +133,9 @@ from fanlight.wire.views import (
     ViewPatch as ViewPatch,
     ViewRequest as ViewRequest,
 )
+from fanlight.wire.worlds import (
+    World as World,
+    WorldGroup as WorldGroup,
+    WorldKind as WorldKind,
+    WorldPair as WorldPair,
+)

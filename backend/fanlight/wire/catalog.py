@@ -58,6 +58,8 @@ class Dataset(Wire):
     unreadable: int = 0
     terms: str = ""
     description: str = ""
+    world: bool = False
+    """Drawn by Fanlight, so that more is known of it: GET /datasets/{id}/world."""
 
 
 class Sample(Wire):

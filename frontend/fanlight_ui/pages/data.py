@@ -82,6 +82,8 @@ def about(d: Dataset) -> Component:
         " · ",
         dcc.Link("all sweeps", href=session.href("/sweeps")),
     ]
+    if d.world:
+        swept += [" · ", dcc.Link("what is known of it", href=session.href(f"/data/{d.id}/world"))]
     return html.Div(
         [html.H2(d.name), html.P(d.description), html.P(facts, className="quiet num"), html.P(swept), terms],
         className="intro",
