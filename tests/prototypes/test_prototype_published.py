@@ -6,7 +6,6 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,8 @@ from fanlight_models.prototypes.protovit import ProtoViT
 SHAPE = vit.Shape(size=64, patch=16, width=64, depth=2, heads=1)
 
 
-@pytest.fixture(params=["deit", "cait"])
-def theirs(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Path, ProtoViT]]:
-    """A whole pickled module of classes that are not here when it is read."""
-    shape = vit.Shape(**{**vars(SHAPE), "kind": request.param})
-    torch.manual_seed(0)
-    ours = ProtoViT(shape, 3, per_class=2).eval()
+def saved(ours: ProtoViT, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes it as the authors' code does: a whole pickled module of classes that are not here when it is read."""
     modules = {
         name: types.ModuleType(name) for name in ("model", "timm", "timm.models", "timm.models.vision_transformer")
     }
@@ -53,11 +46,20 @@ def theirs(
     net.ones = nn.Parameter(torch.ones(6, 64, 4), requires_grad=False)
     net.last_layer = ours.head.last_layer
     net.radius, net.temp, net.num_classes, net.arc = 1, 100, 3, "deit"  # type: ignore[assignment]
-    path = tmp_path / "theirs.pth"
     torch.save(net, path)
     for name in modules:
         monkeypatch.delitem(sys.modules, name)
-    yield path, ours
+
+
+@pytest.fixture(params=["deit", "cait"])
+def theirs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, ProtoViT]:
+    shape = vit.Shape(**{**vars(SHAPE), "kind": request.param})
+    torch.manual_seed(0)
+    ours = ProtoViT(shape, 3, per_class=2).eval()
+    ours.head.round_gates()
+    path = tmp_path / "theirs.pth"
+    saved(ours, path, monkeypatch)
+    return path, ours
 
 
 def _plain(module: nn.Module) -> nn.Module:

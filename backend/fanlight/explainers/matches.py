@@ -242,8 +242,9 @@ def _row(model: TorchPrototypeClassifier, j: int) -> dict[str, Any]:
     s = held.sources[j]
     picture = held.pictures.get(s.image) if s.image is not None else None
     there = s.image is not None and model.source.jpeg(s.image) is not None
+    lost = s.image is None and held.about.get("recovered")
     source = {
-        "status": "none" if s.image is None else "projected" if there else "unavailable",
+        "status": "unavailable" if lost else "none" if s.image is None else "projected" if there else "unavailable",
         "image": s.image,
         "name": picture.name if picture else "",
         "sha256": picture.sha256 if picture else None,
@@ -284,7 +285,7 @@ def _flags(model: TorchPrototypeClassifier, j: int) -> list[str]:
     quality = held.quality
     if j in held.about.get("removed", ()):
         return ["removed"]
-    if held.sources is not None:
+    if held.sources is not None and not (held.about.get("recovered") and held.sources[j].image is None):
         s = held.sources[j]
         if s.image is not None and s.self_activation < 0.99 * parts:
             said.append("weak_self")

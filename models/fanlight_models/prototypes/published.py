@@ -1,7 +1,7 @@
-"""The authors' published checkpoints: whole pickled modules -> safetensors and JSON, without running any code of the file.
+"""The authors' published checkpoints: whole pickled modules -> a bundle of safetensors and texts, without running any code of the file.
 
-`python -m fanlight_models.prototypes.published FILE --classes classes.txt --out FOLDER`. Untested on the real files: they could not be had when
-this was written; the tests make files of the same format.
+`python -m fanlight_models.prototypes.published FILE --classes classes.txt --out FOLDER [--images TRAINING]`. Untested on the real files: they could
+not be had when this was written; the tests make files of the same format.
 
 A pickle names functions to call. Here only those that make tensors and containers are called; classes of the authors' code, of timm and of
 torch.nn become empty shells that remember their attributes; everything else is refused by its name.
@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import pickle
 import re
 import sys
 import types
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from fanlight_models.prototypes import vit
@@ -206,26 +204,32 @@ def main(given: list[str] | None = None) -> int:
         required=True,
         help="one class name a line, in the order of the folders it was trained on",
     )
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
+    parser.add_argument("--name", default="ProtoViT, as published", help="for people")
+    parser.add_argument(
+        "--images", type=Path, help="training pictures, a subfolder for each class, to find where prototypes come from"
+    )
     options = parser.parse_args(given)
     try:
         found = read(options.file)
         names = [line.strip() for line in options.classes.read_text("utf-8").splitlines() if line.strip()]
         if len(names) != found.classes:
             raise Refused(f"There are {len(names)} class names; the file has {found.classes} classes.")
+        from fanlight_models.prototypes import imported  # it needs `Refused` of this module
+
+        known = imported.write(options.out, found, names, options.name, options.images)
     except (Refused, OSError) as e:
         sys.stderr.write(f"{e}\n")
         return 1
-    options.out.mkdir(parents=True, exist_ok=True)
-    save_file(found.weights, options.out / "weights.safetensors")
-    (options.out / "classes.txt").write_text("".join(f"{n}\n" for n in names), "utf-8")
-    about = {k: v for k, v in asdict(found).items() if k != "weights"}
-    (options.out / "prototypes.json").write_text(
-        json.dumps({"format": 1, **about, "prototypes": None}, indent=1) + "\n"
-    )
-    sys.stderr.write(f"{options.out}: {found.classes * found.per_class} prototypes of {found.classes} classes\n")
+    count = found.classes * found.per_class
+    told = f"; {known:,} of them with their training picture" if options.images else ""
+    sys.stderr.write(f"{options.out}: {count:,} prototypes of {found.classes} classes{told}\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from fanlight_models.prototypes.published import (
+        main as run,
+    )  # not of `__main__`: errors are told apart by their class
+
+    sys.exit(run())
