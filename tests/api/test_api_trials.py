@@ -16,6 +16,7 @@ from sweeps_rig import items as sweep_items, over
 
 import fanlight_models
 from fanlight.app import create
+from fanlight.explainers.registry import registry
 from fanlight_models.worlds.fieldguide import draw, split
 from support.prototypes import write
 
@@ -228,3 +229,30 @@ def test_a_cancelled_one_keeps_what_is_finished(api: Api, swept: str) -> None:
     assert summary["n"] == 0 and summary["change"]["value"] is None and not summary["complete"]
     assert api.call("DELETE", f"/trials/{made['id']}").status_code == 200
     assert api.call("GET", f"/trials/{made['id']}").status_code == 404
+
+
+def test_methods_offer_for_many_only_what_needs_no_model_and_can_say_it_in_words() -> None:
+    """Of every method: what is `general` is one of its edits, asks no network, and has words."""
+    about = {
+        "concepts": ["crest", "bill"],
+        "exclusive": [],
+        "prototypes": 4,
+        "parts": 2,
+        "classes": 2,
+        "grid": [4, 4],
+        "box": [0, 0, 8, 8],
+    }
+    values = {
+        "set_concept": {"concept": 1, "value": "no"},
+        "mute_prototype": 3,
+        "gate_part": [3, 1],
+        "remove_part": [3, 1],
+    }
+    told = set()
+    for method in registry(()).values():
+        assert method.general <= set(method.edits) and not method.general & method.asks, method.name
+        for kind in method.general:
+            words = method.told(method.canonical([{kind: values[kind]}], about), about)
+            assert "bill" in words or "3" in words
+            told.add(kind)
+    assert told == set(values)
