@@ -34,6 +34,7 @@ GONE = ("model_changed", "unknown_model", "unknown_explainer")
 """Errors that every further item would end with too."""
 
 Found = dict[str, Any]
+_RUNNING = select(trial.c.id).where(trial.c.state == "running").limit(1)
 
 
 class Trier:
@@ -79,6 +80,8 @@ class Trier:
 
     async def step(self) -> bool:
         """One batch of the trial whose turn it is; whether there was one. Errors: Unavailable, TooBusy of an engine that is not ready."""
+        if not await self.context.db.aread(lambda c: c.execute(_RUNNING).first()):
+            return False  # looking costs no write
         row, batch = await self.context.db.awrite(self._taken)
         if row is None:
             return False
