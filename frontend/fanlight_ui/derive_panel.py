@@ -1,4 +1,4 @@
-"""Taking muted prototypes out of their model for good, on the page of prototypes: the panel, its job, and what came of it."""
+"""Changing a model for good: muted prototypes on the page of prototypes, a further class on that of the model; the job, and what came of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fanlight.client import calls
 from fanlight.drawing.trial import points
 from fanlight.errors import FanlightError
 from fanlight_ui.session import ask, href
-from fanlight_ui.views.numbers import percent
+from fanlight_ui.views.numbers import percent, when
 
 POLL = 1000
 OVER = ("done", "failed", "cancelled")
@@ -74,7 +74,8 @@ def shown(d: wire.Derivation) -> list[Component]:
             f"Right on {percent(e.before.value or 0)} of {e.labelled:,} labelled pictures before, {percent(e.after.value or 0)} after "
             f"({points(c.value or 0)} points{band})"
             + (f"; without the repair {percent(e.zeroed.value or 0)}. " if e.zeroed else ". ")
-            + f"{e.moved:,} {'prediction' if e.moved == 1 else 'predictions'} changed.",
+            + f"{e.moved:,} {'prediction' if e.moved == 1 else 'predictions'} changed."
+            + (f" Of the new class {percent(e.further.value or 0)} of {e.further.n:,} are right." if e.further else ""),
             className="num",
         ),
     ]
@@ -114,3 +115,96 @@ async def follow(_ticks: int, job: str | None) -> tuple[Any, ...]:
         return no_update, True
     found = await ask(calls.derivation(job))
     return shown(found), found.state in OVER
+
+
+# --- on the page of a model
+
+
+def teaching(model: wire.Model, datasets: Sequence[wire.Dataset], made: Sequence[wire.Derivation]) -> Component:
+    """A further class, and what was made of a model before. Args: made: derivations, newest first."""
+    return html.Section(
+        [
+            html.H2("Teach it a further class"),
+            html.P(
+                "From pictures that a data set labels so; the others should be of classes that it knows. What it knows stays as it is: "
+                "a new model comes of it. Half of the pictures are learnt from, it is measured on the others.",
+                className="quiet",
+            ),
+            html.Div(
+                [
+                    dmc.TextInput(id="md-class", label="Label of its pictures"),
+                    dmc.Select(
+                        id="md-data",
+                        label="Data set",
+                        data=[{"value": d.id, "label": f"{d.name} · {d.count:,}"} for d in datasets],
+                        placeholder="choose a data set",
+                    ),
+                ],
+                className="fields",
+            ),
+            html.Div(html.Button("Teach it", id="md-go", className="button"), className="row"),
+            dcc.Store(id="md-model", data=model.id),
+            dcc.Store(id="md-job"),
+            dcc.Interval(id="md-poll", interval=POLL, disabled=True),
+            html.Div(id="md-shown", role="status"),
+            before(made),
+        ],
+        className="card pad teaching",
+    )
+
+
+def before(made: Sequence[wire.Derivation]) -> Component | None:
+    """What was made of it, or is being made."""
+    if not made:
+        return None
+    items = [
+        html.Li(
+            [
+                dcc.Link(d.result_name, href=href(f"/models/{d.result}")) if d.result else html.Span(changed(d.change)),
+                html.Span(f" {d.state} · {when(d.created)}", className="quiet num"),
+            ]
+        )
+        for d in made
+    ]
+    return html.Details([html.Summary(f"Made of it: {len(made)}"), html.Ul(items)], className="disclosure", open=True)
+
+
+def changed(change: wire.Change) -> str:
+    """What was asked for, in words."""
+    if change.add_class is not None:
+        return f"with {change.add_class}"
+    numbers = ", ".join(str(j) for j in change.remove or change.forget or ())
+    return f"without prototypes {numbers}" if change.remove else f"prototypes {numbers} anew"
+
+
+@callback(
+    Output("md-job", "data"),
+    Output("md-shown", "children"),
+    Output("md-poll", "disabled"),
+    Input("md-go", "n_clicks"),
+    State("md-class", "value"),
+    State("md-data", "value"),
+    State("md-model", "data"),
+    prevent_initial_call=True,
+)
+async def teach(clicks: int | None, title: str | None, dataset: str | None, model: str) -> tuple[Any, ...]:
+    if not clicks:
+        return (no_update,) * 3
+    if not (title or "").strip() or not dataset:
+        return no_update, html.P("Name the label and choose a data set first.", className="warning"), no_update
+    try:
+        made = await ask(calls.derive(model, dataset, add_class=title))
+    except FanlightError as e:
+        return no_update, html.P(" ".join(filter(None, (e.message, e.hint))), className="warning"), no_update
+    return made.id, shown(made), False
+
+
+@callback(
+    Output("md-shown", "children", allow_duplicate=True),
+    Output("md-poll", "disabled", allow_duplicate=True),
+    Input("md-poll", "n_intervals"),
+    State("md-job", "data"),
+    prevent_initial_call=True,
+)
+async def watch(ticks: int, job: str | None) -> tuple[Any, ...]:
+    return await follow(ticks, job)  # type: ignore[no-any-return]

@@ -204,6 +204,15 @@ def test_what_is_muted_is_taken_out_for_good_and_the_original_stays(visitor: Com
         page.click("#pt-gone-shown a")
         page.wait_for_selector(f"text=Without prototype {muted}")
         me.shot("model-derived", full=True)
+        me.open("/models/small")
+        page.wait_for_selector("text=Made of it: 1")
+        page.fill("#md-class", "yak")
+        page.click("#md-data")
+        page.get_by_role("option", name="training").click()
+        page.click("#md-go")
+        page.wait_for_selector("text=0 pictures labelled “yak”", timeout=120_000)
+        me.shot("model-teach", full=True)
+        assert me.faults() == [] and me.sideways() <= 0
 
 
 def test_on_a_phone_in_the_dark_and_by_keyboard(visitor: Come, record: Any) -> None:

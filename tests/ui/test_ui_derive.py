@@ -50,6 +50,25 @@ def test_what_came_of_it_has_the_new_model_and_its_numbers() -> None:
     assert "1 prediction changed" in text
 
 
+def test_of_a_further_class_its_own_pictures_are_told_apart() -> None:
+    further = {"count": 9, "n": 10, "value": 0.9, "lo": 0.6, "hi": 0.98}
+    done = job("done", effect={**EFFECT, "zeroed": None, "further": further}, result="m2", result_name="M, with yak")
+    text = flat(derive_panel.shown(done))
+    assert "Of the new class 90.0 % of 10 are right." in text and "without the repair" not in text
+    made = flat(derive_panel.before([done, job("running", change={"forget": [4, 5]})]))
+    assert "Made of it: 2" in made and "/models/m2" in made and "prototypes 4, 5 anew" in made
+    assert derive_panel.before([]) is None
+
+
+def test_the_page_of_a_model_offers_its_data_sets() -> None:
+    data = wire.Dataset(id="birds", name="Birds", version=1, digest="d", count=1200)
+    model = wire.Model(
+        id="m", name="M", task="prototype-classifier", digest="d", size=(8, 8), capabilities=[], explainers=[]
+    )
+    text = flat(derive_panel.teaching(model, [data], [job("queued")]))
+    assert "Birds · 1,200" in text and "Made of it: 1" in text and "without prototypes 3" in text
+
+
 def test_what_failed_says_why() -> None:
     assert "There is no prototype 9" in flat(derive_panel.shown(job("failed", problem="There is no prototype 9.")))
     assert "cancelled" in flat(derive_panel.shown(job("cancelled")))

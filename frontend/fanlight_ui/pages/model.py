@@ -13,7 +13,7 @@ from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
 from fanlight.wire import ExplainerInfo, Model
-from fanlight_ui import errors, examination, session
+from fanlight_ui import derive_panel, errors, examination, session
 from fanlight_ui.views.numbers import short
 
 dash.register_page(__name__, path_template="/models/<model_id>", title="Model · Fanlight")
@@ -27,6 +27,7 @@ async def layout(model_id: str = "", **_address: Any) -> Component:
     m, explainers, found = await asyncio.gather(
         session.ask(calls.model(model_id)), session.ask(calls.explainers()), session.ask(calls.examined(model_id))
     )
+    teaching = await taught(m)
     known = {e.name: e for e in explainers}
     return html.Main(
         [
@@ -50,7 +51,12 @@ async def layout(model_id: str = "", **_address: Any) -> Component:
                 [
                     html.Div([facts(m), methods(m, known)], className="stack"),
                     html.Div(
-                        [examination.section(m.id, found, {e.name: e.title for e in explainers}), classes(m), about(m)],
+                        [
+                            examination.section(m.id, found, {e.name: e.title for e in explainers}),
+                            classes(m),
+                            about(m),
+                            teaching,
+                        ],
                         className="stack",
                     ),
                 ],
@@ -59,6 +65,14 @@ async def layout(model_id: str = "", **_address: Any) -> Component:
         ],
         className="page",
     )
+
+
+async def taught(m: Model) -> Component | None:
+    """None for a model that cannot be taught."""
+    if m.task != "prototype-classifier":
+        return None
+    datasets, made = await asyncio.gather(session.ask(calls.datasets()), session.ask(calls.derivations()))
+    return derive_panel.teaching(m, datasets, [d for d in made if d.model == m.id])
 
 
 def facts(m: Model) -> Component:
