@@ -23,8 +23,8 @@ def world(id: str, context: Services, who: Reader) -> wire.World:
     return worlds.of(context, who, id)
 
 
-@router.get("/datasets/{id}/samples/{position}/parts.png", response_class=Response, responses=PNG)
-def parts(id: str, position: int, context: Services, who: Reader, size: int = 320) -> Response:
+@router.get("/datasets/{id}/samples/{number}/parts.png", response_class=Response, responses=PNG)
+def parts(id: str, number: int, context: Services, who: Reader, size: int = 320) -> Response:
     """A sample of a world with its visible parts in colours, numbered in the order in which the world names them."""
-    blob = worlds.parts(context, who, id, position, size)
+    blob = worlds.parts(context, who, id, number, size)
     return Response(blob, media_type="image/png", headers={"Cache-Control": "private, max-age=86400"})
