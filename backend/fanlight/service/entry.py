@@ -22,7 +22,7 @@ from fanlight.store.database import Database, now
 from fanlight.store.people import member, person, session, workspace
 
 DAY = 86_400_000_000
-TOGETHER = 2  # passwords that are hashed at a time: each takes 32 MiB and a core
+TOGETHER = 2  # passwords that are hashed at a time: each takes 64 MiB and up to four cores
 WAITING = 20  # that may wait for it
 WINDOW = 900.0  # seconds
 OF_ONE = 10  # failures of one name from one address within WINDOW
