@@ -143,8 +143,8 @@ class BadLuck(base.Explainer):
 
 def test_what_takes_too_long_is_stopped_and_projected(model_file):
     found = loader.load(loader.source(model_file()))
-    image = next(model.pictures())
+    one = costs.item(found, next(model.pictures()))
     explainer = registry()["integrated-gradients"]
-    whole = costs.measured(found, explainer, image, 60)
-    part = costs.measured(found, explainer, image, 0)
+    whole = costs.measured(found, explainer, one, 60)
+    part = costs.measured(found, explainer, one, 0)
     assert whole["measured"] and not part["measured"] and part["seconds"] > 0

@@ -127,7 +127,7 @@ def _schemes(found: Found, nodes: int, repeats: int) -> None:
     model, x, prompt = Bayes(world), torch.from_numpy(scene.image), Prompt(TEXT)
     quad = plan(prompt, [prompt.find("red"), prompt.find("circle")], context=True).pairs[0, 1]
     every = [quad.base, quad.a, quad.b, quad.ab]
-    schemes = {
+    schemes: dict[str, dict[str, Any]] = {
         "independent": {"stratified": False, "antithetic": False, "common": False},
         "common": {"stratified": False, "antithetic": False},
         "ours": {},

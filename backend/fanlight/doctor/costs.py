@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanlight.adapters.base import Pixels, fits, missing
+from fanlight.doctor import Check
 from fanlight.errors import FanlightError
 from fanlight.explainers.base import absent
 from fanlight.explainers.registry import registry
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
     import torch
 
     from fanlight.adapters.image_classifier import TorchImageClassifier
+    from fanlight.explainers.base import Item
 
 LONGEST = 30.0  # seconds of one; what takes longer is stopped, and its time is projected from how far it came
 KEEP = 1 << 30  # bytes of intermediates that a run may keep
 
 
 def costs(
-    model: TorchImageClassifier,
-    image: Pixels,
+    model: Any,
+    one: Any,
+    ask: Callable[[], object],
     files: tuple[str, ...],
     changed: Callable[[], str | None],
     seconds: float,
@@ -34,19 +37,19 @@ def costs(
     memory beyond the model (MiB, None where the system does not tell), whether it was run to its end ("measured"), and
     how it failed if it did. Cheap ones first, so that what is cut short is what takes long.
 
-    Args: changed: how the model is not what it was, asked after each; the first explainer that leaves something behind is the last one run.
+    Args: one: what is explained, an Item or a Drawing; ask: one forward pass.
+        changed: how the model is not what it was, asked after each; the first explainer that leaves something behind is the last one run.
     """
     import torch
 
-    x = model.prepare(image)[None]
     with torch.no_grad():
-        forward = fastest(lambda: model.logits(x), synchronize(model.device))
+        forward = fastest(ask, synchronize(model.device))
     rows = {name: fit(model, explainer, forward) for name, explainer in registry(files).items()}
     left = seconds
     for name, row in sorted(rows.items(), key=lambda r: r[1]["seconds"] or 0.0):
         if row["available"] and left > 0:
             began = time.perf_counter()
-            row |= measured(model, registry(files)[name], image, min(LONGEST, left))
+            row |= measured(model, registry(files)[name], one, min(LONGEST, left))
             left -= time.perf_counter() - began
             if said := changed():
                 row["error"] = f"it changed the model: {said}"
@@ -54,7 +57,7 @@ def costs(
     return {"forward_seconds": round(forward, 5), "device": str(model.device), "explainers": list(rows.values())}
 
 
-def fit(model: TorchImageClassifier, explainer: Any, forward: float) -> dict[str, Any]:
+def fit(model: Any, explainer: Any, forward: float) -> dict[str, Any]:
     """Whether an explainer fits, and an estimate of its seconds from its passes."""
     reason = missing(explainer.needs, model.capabilities) or absent(explainer)
     if not fits(explainer.accepts, model.task):
@@ -72,14 +75,11 @@ def fit(model: TorchImageClassifier, explainer: Any, forward: float) -> dict[str
     }
 
 
-def measured(model: TorchImageClassifier, explainer: Any, image: Pixels, seconds: float) -> dict[str, Any]:
-    """Seconds and peak of one run at defaults, stopped after `seconds` and its time projected then."""
+def item(model: TorchImageClassifier, image: Pixels) -> Item:
+    """A picture prepared, asked about what the model gives first."""
     import torch
 
     from fanlight.adapters import heads
-    from fanlight.engine.execute import Context
-    from fanlight.engine.memory import CPU_CHUNK
-    from fanlight.engine.reuse import Reuse
     from fanlight.explainers.base import Item, Target
 
     x = model.prepare(image)
@@ -87,7 +87,15 @@ def measured(model: TorchImageClassifier, explainer: Any, image: Pixels, seconds
         logits = model.logits(x[None])[0].float().cpu()
     box = model.view(image.shape[1], image.shape[0])
     target = Target(heads.order(model.head, logits)[0])
-    one = Item(x, model.pixels(image), target, logits, 0, box, "the doctor's picture")
+    return Item(x, model.pixels(image), target, logits, 0, box, "the doctor's picture")
+
+
+def measured(model: Any, explainer: Any, one: Any, seconds: float) -> dict[str, Any]:
+    """Seconds and peak of one run at defaults, stopped after `seconds` and its time projected then."""
+    from fanlight.engine.execute import Context
+    from fanlight.engine.memory import CPU_CHUNK
+    from fanlight.engine.reuse import Reuse
+
     ready, peak = synchronize(model.device), Peak(model.device)
     began, done = time.perf_counter(), 1.0
     try:
@@ -104,6 +112,21 @@ def measured(model: TorchImageClassifier, explainer: Any, image: Pixels, seconds
         return {"error": f"{type(e).__name__}: {e}"}
     took = time.perf_counter() - began
     return {"seconds": round(took / done, 4), "peak_mb": peak.mib(), "measured": done == 1.0}
+
+
+def explained(rows: list[dict[str, Any]]) -> Check:
+    """How it came through the explainers: what failed, or left something behind."""
+    failed = [f"{r['name']} ({r['error']})" for r in rows if r["error"]]
+    if failed:
+        return Check("explainers", "bad", f"Of the explainers that should work, {'; '.join(failed)} failed.")
+    run = sum(r["measured"] for r in rows)
+    fitting = sum(r["available"] for r in rows)
+    return Check(
+        "explainers",
+        "good",
+        f"{fitting} of {len(rows)} methods fit. {run} of them were run to their end; the others are projected from their first steps. "
+        "Running them has not changed the model.",
+    )
 
 
 class Peak:

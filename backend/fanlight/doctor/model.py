@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fanlight.adapters.base import Pixels
-from fanlight.doctor import Check, Report
-from fanlight.doctor.costs import costs
+from fanlight.adapters.base import Pixels, takes
+from fanlight.doctor import Check, Report, drawing
+from fanlight.doctor.costs import costs, explained, item
 from fanlight.errors import FanlightError
 from fanlight.settings import Settings
 
@@ -73,6 +73,8 @@ def inspect(source: str, seconds: float = SECONDS) -> Report:
     except FanlightError as error:
         return Report(source, [Check("load", "bad", error.message, error.hint or "")])
     weights = sum(p.numel() for p in model.net.parameters())
+    if takes(model.task) == "prompt":
+        return drawing.inspect(source, model, weights, seconds)
     outputs = f"{len(model.classes)} {OUTPUTS[model.head]}"
     says = f"{outputs}, {model.size[1]} x {model.size[0]} pixels, {weights:,} parameters."
     checks = [Check("load", "good", f"{model.name}: {says}")]
@@ -97,7 +99,8 @@ def inspect(source: str, seconds: float = SECONDS) -> Report:
     if not report.sound:
         return report
     files = tuple(Settings.listed(Settings().explainers))
-    figures = costs(model, next(pictures()), files, lambda: left_behind(model, before), seconds)
+    one = item(model, next(pictures()))
+    figures = costs(model, one, lambda: model.logits(one.x[None]), files, lambda: left_behind(model, before), seconds)
     checks.append(explained(figures["explainers"]))
     return Report(source, checks, {"model": about(model), **figures})
 
@@ -258,21 +261,6 @@ def left_behind(model: TorchImageClassifier, before: dict[str, Any]) -> str | No
     return left.says if left.outcome == "bad" else f"{hooks} hooks are left on it." if hooks else None
 
 
-def explained(rows: list[dict[str, Any]]) -> Check:
-    """How it came through the explainers: what failed, or left something behind."""
-    failed = [f"{r['name']} ({r['error']})" for r in rows if r["error"]]
-    if failed:
-        return Check("explainers", "bad", f"Of the explainers that should work, {'; '.join(failed)} failed.")
-    run = sum(r["measured"] for r in rows)
-    fitting = sum(r["available"] for r in rows)
-    return Check(
-        "explainers",
-        "good",
-        f"{fitting} of {len(rows)} methods fit. {run} of them were run to their end; the others are projected from their first steps. "
-        "Running them has not changed the model.",
-    )
-
-
 def untouched(model: TorchImageClassifier, before: dict[str, Any], training: bool) -> Check:
     """Running it may change nothing: results are stored under a key that assumes so."""
     import torch
@@ -312,6 +300,10 @@ def about(model: TorchImageClassifier) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    from fanlight.engine.local import PATIENT
+
+    for name, value in PATIENT.items():  # as in the server's worker; read when torch is first imported
+        os.environ.setdefault(name, value)
     answer = sys.stdout
     os.nice(int(sys.argv[3]))
     with contextlib.redirect_stdout(sys.stderr):  # a model may print; the answer is ours alone
