@@ -160,8 +160,17 @@ def ask_next() -> Component:
 def history(shown: Shown) -> Component:
     log = [saved(e, shown.record.id) for e in shown.log]
     kept = [html.H3("Saved answers"), html.Ol(log, className="co-log")] if log else []
+    many = dcc.Link(
+        "answers on many pictures", href=href("/sweeps/new", model=shown.record.model, explainer=shown.record.explainer)
+    )
     return html.Section(
-        [html.H2("History"), html.Ol(id="co-steps", className="co-steps"), *kept], className="card pad co-part"
+        [
+            html.H2("History"),
+            html.Ol(id="co-steps", className="co-steps"),
+            *kept,
+            html.P(["Try ", many, ": a sweep, and a rule for all of it."], className="quiet"),
+        ],
+        className="card pad co-part",
     )
 
 

@@ -50,6 +50,14 @@ def panel(record: wire.Explanation, datasets: Sequence[wire.Dataset]) -> Compone
             dcc.Store(id="pt-gone-model", data=record.model),
             dcc.Interval(id="pt-gone-poll", interval=POLL, disabled=True),
             html.Div(id="pt-gone-shown", role="status"),
+            html.P(
+                [
+                    "What would it do elsewhere? Try it on ",
+                    dcc.Link("many pictures", href=href("/sweeps/new", model=record.model, explainer=record.explainer)),
+                    " first: a sweep, and a rule for all of it.",
+                ],
+                className="quiet",
+            ),
         ],
         className="card pad pt-gone-panel",
         **{"aria-label": "Change the model for good"},

@@ -89,7 +89,10 @@ def test_the_log_says_who_answered_what_and_when() -> None:
     said = text(part)
     assert "crest long yes; spotted 0.25 → " in said and "crest none unknown" in said
     assert "pppppppp…" in said and "UTC" in said and "“seen from behind”" in said
-    assert text(concepts.history(shown(base))) == "History"
+    alone = concepts.history(shown(base))
+    assert "Saved answers" not in text(alone) and "many pictures" in text(alone)
+    sweep = next(c.href for c in all_of(alone) if "/sweeps/new" in str(getattr(c, "href", "")))
+    assert f"model={base.model}" in sweep and f"explainer={base.explainer}" in sweep
 
 
 def test_the_record_leads_to_the_page_and_the_page_to_the_record() -> None:
