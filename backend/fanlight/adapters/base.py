@@ -141,6 +141,8 @@ class TextToImage(Protocol):
     """Rows that the network was asked about so far."""
     size: tuple[int, int]
     """(H, W) of its pictures in pixels."""
+    guidance: float
+    """As its pictures are usually drawn; 1 is the model itself."""
     capabilities: frozenset[str]
 
 

@@ -56,6 +56,7 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
         identity=["diffusers", *described(folder)],
         name=folder.name,
         description=f"A text-to-image model from a folder of diffusers{', read as an experiment' if experimental else ''}.",
+        guidance=folders.guidance(folder),
         card=card.read_text(encoding="utf-8", errors="replace")[:MAX_TEXT] if card.is_file() else "",
     )
 

@@ -14,6 +14,7 @@ from fanlight.adapters.base import Box, Pixels
 from fanlight.artifact import canonical
 from fanlight.images import crop_resize
 from fanlight_models.diffusion.codec import Codec, SpaceToDepth
+from fanlight_models.diffusion.generate import GUIDANCE
 from fanlight_models.diffusion.protocol import Encoded
 from fanlight_models.diffusion.words import Conditioning
 from fanlight_models.worlds import scenes
@@ -32,6 +33,7 @@ class Painter:
         denoiser: of latents (C, h, w). codec: between those and pictures (B, 3, H, W) from -1 to 1.
         net: what has parameters; an empty module where nothing has.
         identity: JSON-able, what the model is; the digest is of it and of the parameters. examples: prompts to begin with.
+        guidance: as pictures of it are usually drawn.
     """
 
     task = "text-to-image"
@@ -39,11 +41,11 @@ class Painter:
 
     def __init__(
         self, denoiser: Any, codec: Codec, net: nn.Module, *, identity: Any, name: str, description: str = "",
-        terms: str = "", card: str = "", examples: Sequence[str] = (),
+        terms: str = "", card: str = "", examples: Sequence[str] = (), guidance: float = GUIDANCE,
     ):  # fmt: skip
         self.denoiser, self.codec, self.net = denoiser, codec, net.eval().requires_grad_(False)
         self.name, self.description, self.terms, self.card = name, description, terms, card
-        self.examples = [str(e) for e in examples]
+        self.examples, self.guidance = [str(e) for e in examples], guidance
         self.asked = 0
         self.shape, self.logsnr, self.law, self.device = denoiser.shape, denoiser.logsnr, denoiser.law, denoiser.device
         self.size = (self.shape[1] * codec.factor, self.shape[2] * codec.factor)
@@ -125,5 +127,6 @@ def load(about: Manifest, device: torch.device | str = "cpu") -> Painter:
         description=about.description,
         terms=about.terms,
         card=about.card,
+        guidance=1.0,  # it is right already
         examples=about.config.get("examples", ()),
     )

@@ -14,6 +14,7 @@ import torch
 
 from fanlight_models.diffusion.channel import Law
 from fanlight_models.diffusion.codec import Autoencoder, Codec, SpaceToDepth
+from fanlight_models.diffusion.generate import GUIDANCE
 from fanlight_models.diffusion.sd3 import StableThree
 from fanlight_models.diffusion.sdxl import StableXL
 from fanlight_models.diffusion.stable import BadFolder, Stable
@@ -68,6 +69,12 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
         second = (parts.tokenizer("_2"), parts.text("_2", "CLIPTextModelWithProjection"), zeros)
         return StableXL(*first, steps, head, codec, law, trained, second=second)
     return Stable(*first, steps, head, codec, law, trained)
+
+
+def guidance(folder: Path) -> float:
+    """As pictures of this model are usually drawn: what its `fanlight.json` says, else as those of Stable Diffusion."""
+    own = _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
+    return float(own.get("guidance", GUIDANCE))
 
 
 class _Parts:

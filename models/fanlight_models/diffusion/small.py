@@ -128,7 +128,10 @@ def write(
             "unet": ["diffusers", "UNet2DConditionModel"],
         },
     )
-    _put(folder / "fanlight.json", {"space_to_depth": FOLD, "law": asdict(law), "trained": list(trained)})
+    _put(
+        folder / "fanlight.json",
+        {"space_to_depth": FOLD, "law": asdict(law), "trained": list(trained), "guidance": 1.0},
+    )
 
 
 def _put(path: Path, value: object) -> None:

@@ -82,10 +82,10 @@ class DiffusionPID(base.Explainer):
         )
         steps: int = Field(50, ge=4, le=200, description="Steps in which the picture is drawn.")
         guidance: float = Field(
-            7.5,
+            0.0,
             ge=0,
             le=20,
-            description="How strongly the picture is drawn towards the prompt. At 1, the model itself, "
+            description="How strongly the picture is drawn towards the prompt; 0: as is usual for the model. At 1, the model itself, "
             "signed values are calibrated; above it they are inflated.",
         )
 
@@ -147,7 +147,8 @@ def _explained(
     except BadPrompt as e:
         hint = "Of a repeated word say which, as cross#2." if "say which" in str(e) else None
         raise InvalidField(str(e), code="bad_prompt", given=item.text, hint=hint) from e
-    how = {"seed": item.seed, "steps": params.steps, "guidance": params.guidance} if item.image is None else None
+    guidance = params.guidance or model.guidance
+    how = {"seed": item.seed, "steps": params.steps, "guidance": guidance} if item.image is None else None
     fitted = "" if item.image is None else contrasts.fitted(model, item.image)
     attends = model.attends and contrasts.base_of(prompt) in asked.conditionings
     about = contrasts.About(prompt, pair, how, fitted, attends)
