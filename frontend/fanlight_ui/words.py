@@ -269,7 +269,9 @@ def redrawn(shown: Shown) -> Component:
         inside = html.Canvas(**_data(f"{name}-paint")) if map else html.Img(alt="", className="wd-image", **_data(name))
         return html.Figure(
             [
-                html.Div([inside, _cross()], className="wd-frame", role="img", **{"data-map": name}),
+                html.Div(
+                    [inside, _cross()], className="wd-frame", **{"data-map": name}, **({"role": "img"} if map else {})
+                ),
                 html.Figcaption(**_data(f"{name}-said")),
             ]
         )

@@ -99,7 +99,7 @@
     if (mine.working) return;
     mine.working = true;
     const bar = make("div", { className: "meter", role: "progressbar", ariaLabel: words }, make("div", { className: "fill" }));
-    const waiting = make("div", { className: "waiting slim" }, make("p", { className: "said", text: `${words} …` }), bar);
+    const waiting = make("div", { className: "waiting slim" }, make("p", { className: "said", text: `${words} …` }), bar, make("img", { className: "preview", alt: "What is known so far", hidden: true }));
     place.replaceChildren(waiting);
     place.scrollIntoView({ block: "nearest" });
     const ends = (text) => { mine.working = false; if (page === mine) { place.replaceChildren(); tell(text); $("wd-said").scrollIntoView({ block: "nearest" }); } };

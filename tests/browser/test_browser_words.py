@@ -1,0 +1,267 @@
+"""Somebody writes a prompt, sees which word put what where, changes one and sends it to somebody else."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from browser_visitor import PHONE, Visitor
+from PIL import Image
+
+from fanlight.client import Client
+from support.processes import FanlightServer
+
+pytestmark = pytest.mark.browser
+Come = Callable[..., Visitor]
+PROMPT = "a red circle left of a blue cross"
+
+
+@pytest.fixture(scope="module")
+def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
+    """A server whose only models are those of the scenes."""
+    started = FanlightServer(tmp_path_factory.mktemp("words"), scenes=True, default_model=False)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop(patience=2)
+
+
+@pytest.fixture(scope="module")
+def record(server: FanlightServer) -> Any:
+    asked = {"kind": "prompt", "value": PROMPT}
+    said = httpx.post(f"{server.url}/api/v1/inputs", json=asked, headers=server.headers, trust_env=False).json()
+    with Client(server.url, server.token) as fan:
+        return fan.explain(model="scenes-exact", input=said["id"], explainer="diffusion-pid", params={"guidance": 1})
+
+
+def number(text: str) -> float:
+    found = re.search(r"[-\u2212+]?[\d.]+(e[-\u2212]?\d+)?", text)
+    assert found, text
+    return float(found[0].replace("\u2212", "-"))
+
+
+def chip(page: Any, word: str) -> Any:
+    return page.locator("#wd-chips button", has_text=re.compile(rf"(^|[AB]){word}$")).first
+
+
+def titles(page: Any) -> list[str]:
+    return [t.strip() for t in page.locator("#wd-maps figure .wd-caption strong").all_inner_texts()]
+
+
+def sums(page: Any) -> dict[str, float]:
+    said = page.locator("#wd-maps figure .wd-caption .num").all_inner_texts()
+    names = ["a", "b", "both", "synergy", "redundant", "unique_a", "unique_b"]
+    return {n: number(t) for n, t in zip(names, said, strict=True)}
+
+
+def test_type_a_prompt_click_two_words_read_maps_drop_one_share_open_elsewhere(
+    visitor: Come, server: FanlightServer
+) -> None:
+    with visitor() as me:
+        page = me.enter("/explain")
+        page.click("#wb-model")
+        page.click("[role=option]:has-text('Scenes, exact')")
+        page.wait_for_selector("#wb-ask:not([hidden])")
+        assert page.is_disabled("#wb-go") and not page.is_visible("#wb-pick")
+        page.fill("#wb-prompt", PROMPT)
+        page.wait_for_selector("#wb-go:enabled")
+        page.press("#wb-prompt", "Enter")
+        page.wait_for_selector(".slot .about >> text=computed in")
+        assert "input=" in page.url and "prompt=" not in page.url
+        me.shot("words-workbench", full=True)
+        assert me.faults() == []
+
+        page.click(".slot a:has-text('Which word put what where?')")
+        page.wait_for_selector("#wd-maps canvas")
+        assert titles(page)[:3] == ["A: red", "B: circle", "both"]
+        chip(page, "blue").click()  # one word
+        me.until("document.querySelector('#wd-map-a strong').textContent === 'A: blue'")
+        assert page.locator(".wd-empty:visible").count() == 6
+        chip(page, "cross").click()  # and another
+        me.until("document.querySelector('#wd-map-b strong').textContent === 'B: cross'")
+        assert page.locator(".wd-empty:visible").count() == 0 and page.locator("#wd-maps canvas:visible").count() == 7
+        found = sums(page)
+        parts = found["redundant"] + found["unique_a"] + found["unique_b"] + found["synergy"]
+        assert parts == pytest.approx(found["both"], abs=0.02)
+        assert found["redundant"] + found["unique_a"] == pytest.approx(found["a"], abs=0.01)
+
+        # the values under the pointer are those that are stored
+        page.hover("#wd-map-both .wd-frame", position={"x": 90, "y": 90})
+        page.wait_for_selector("#wd-map-both .read .pixel, #wd-map-both .wd-frame.read")
+        place = re.findall(r"\d+", page.inner_text("[data-wd=place]"))
+        record = page.url.split("/e/")[1].split("/")[0]
+        with Client(server.url, server.token) as fan:
+            stored = fan.artifact(fan.explanation(record).artifacts[0].digest)
+        names = [w[2] for w in stored.meta["words"]]
+        _, _, _, _, both = next(p for p in stored.meta["pairs"] if p[:2] == [names.index("blue"), names.index("cross")])
+        raw = stored.arrays["terms"][both].mean(0)[int(place[1]) - 1, int(place[0]) - 1]
+        assert number(page.inner_text("#wd-map-both .pixel")) == pytest.approx(float(raw), rel=0.01, abs=1e-11)
+        me.shot("words", full=True)
+        assert me.faults() == [] and me.sideways() <= 0
+
+        # drop a word: the same noise, another prompt, both pictures beside each other
+        page.select_option("#wd-which", label="blue")
+        page.click("#wd-drop")
+        page.wait_for_selector("#wd-redrawn:not([hidden])")
+        assert record not in page.url and "without “blue”" in page.inner_text("#wd-redrawn h2")
+        assert page.locator("#wd-redrawn img").evaluate_all("all => all.every(i => i.naturalWidth)")
+        assert page.inner_text("#wd-map-a strong") == "A: blue", "what was chosen stays"
+        assert re.search(r"said: [\u2212\d.]+\.", page.inner_text("[data-wd=redrawn-said]"))
+        me.shot("words-redrawn", full=True)
+        assert me.faults() == []
+
+        page.click("#ex-share")
+        page.click("#ex-share-make")
+        page.wait_for_selector("#ex-share-url")
+        link = page.inner_text("#ex-share-url")
+    with visitor(link=True) as you:
+        you.page.goto(link)
+        you.page.wait_for_selector("main")
+        said = you.page.inner_text("main")
+        assert PROMPT in said and "blue" in said and "nat" in said
+        assert you.page.locator("main img").first.evaluate("img => img.naturalWidth") > 0
+        you.shot("words-shared", full=True)
+        assert you.faults() == []
+
+
+def test_rule_band_undo_reload_and_save(visitor: Come, record: Any) -> None:
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}/words")
+        page.wait_for_selector("#wd-maps canvas")
+        before = sums(page)
+        page.click("[data-rule=pointwise]")
+        me.until("document.querySelector('[data-rule=pointwise]').getAttribute('aria-pressed') === 'true'")
+        larger = sums(page)
+        assert larger["redundant"] > before["redundant"] and larger["unique_a"] <= 0.001
+        page.locator("#wd-chances input").first.fill("0.2")
+        page.locator("#wd-chances input").last.fill("0.1")
+        page.keyboard.press("Tab")
+        page.wait_for_selector("[data-wd=facts] >> text=probabilities 0.20 and 0.10")
+        low = page.locator("[data-wd=range] input").first
+        low.focus()
+        for _ in range(40):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_selector("[data-wd=band-said] >> text=only")
+        me.until(
+            "n => Math.abs(parseFloat(document.querySelector('#wd-map-both .wd-caption .num').textContent) - n) > 0.001",
+            before["both"],
+        )
+        assert sums(page)["both"] < before["both"]
+        kept = page.url
+        page.reload()
+        page.wait_for_selector("[data-wd=band-said] >> text=only")
+        assert page.url == kept
+        page.click("#wd-save")
+        page.wait_for_url(lambda u: record.id not in u)
+        page.wait_for_selector("[data-wd=band-said] >> text=only")
+        page.wait_for_selector("#wd-save:disabled")
+        assert "edits=" not in page.url and sums(page)["both"] < before["both"]
+
+        page.goto(kept)
+        page.wait_for_selector("#wd-undo:enabled")
+        while page.is_enabled("#wd-undo"):  # steps outlive a reload
+            page.click("#wd-undo")
+        me.until("document.querySelector('[data-rule=min]').getAttribute('aria-pressed') === 'true'")
+        me.until(
+            "n => Math.abs(parseFloat(document.querySelector('#wd-map-both .wd-caption .num').textContent) - n) < 0.001",
+            before["both"],
+        )
+        assert sums(page) == before
+
+
+def test_a_word_that_was_not_measured_is_asked_about(visitor: Come, record: Any) -> None:
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}/words")
+        page.wait_for_selector("#wd-chips button")
+        chip(page, "of").click()
+        page.click("[data-measure]")
+        page.wait_for_url(lambda u: record.id not in u)
+        page.wait_for_selector("#wd-map-b strong:has-text('of')")
+        page.click("[data-context=false]")
+        page.wait_for_selector("[data-context=false][aria-pressed=true]")
+        assert titles(page)[:2] == ["A: red", "B: of"]
+
+
+def test_a_choice_is_painted_at_once(visitor: Come, record: Any) -> None:
+    """Thirty pairs, as fast as they are painted. The bound is loose: machines that test are busy."""
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}/words")
+        page.wait_for_selector("#wd-maps canvas")
+        took = page.evaluate("""async () => {
+            const title = document.querySelector("#wd-map-a strong"), times = [];
+            for (let i = 0; i < 30; i++) {
+                const [cell, word] = i % 2 ? ["0,1", "red"] : ["3,4", "blue"], t = performance.now();
+                document.querySelector(`[data-cell="${cell}"]`).click();
+                while (!title.textContent.includes(word)) await new Promise((r) => requestAnimationFrame(r));
+                times.push(performance.now() - t);
+            }
+            return times.sort((a, b) => a - b);
+        }""")
+        assert took[len(took) // 2] < 500, took
+
+
+def test_on_a_phone_in_the_dark_and_by_keyboard(visitor: Come, record: Any) -> None:
+    with visitor(size=PHONE, scheme="dark") as me:
+        page = me.enter(f"/e/{record.id}/words")
+        page.wait_for_selector("#wd-chips button")
+        me.tab_to("#wd-chips [data-token='6']", most=60)
+        page.keyboard.press("Enter")
+        me.until("document.querySelector('#wd-map-a strong').textContent === 'A: blue'")
+        assert page.evaluate("document.activeElement.dataset.token") == "6", "the keyboard stays where it was"
+        me.tab_to("[data-map=picture]", most=20)
+        for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
+            page.keyboard.press(key)
+        assert (
+            "Column 9, row 11" in page.inner_text("[data-wd=place]")
+            and page.locator(".wd-frame.read:visible").count() >= 2
+        )
+        page.keyboard.press("Control+z")
+        me.until("document.querySelector('#wd-map-a strong').textContent === 'A: red'")
+        assert me.sideways() <= 0 and me.faults() == []
+        me.shot("words-phone-dark", full=True)
+
+
+def test_words_that_cannot_be_drawn_are_a_sentence_and_stay(visitor: Come) -> None:
+    with visitor() as me:
+        page = me.enter("/explain")
+        page.wait_for_selector("#wb-prompt")
+        page.press("#wb-prompt", "Enter")
+        page.wait_for_selector("#wb-prompt-said:has-text('Write what should be in the picture.')")
+        page.fill("#wb-prompt", "a purple elephant")
+        me.until("location.search.includes('prompt=a+purple+elephant')")
+        page.reload()
+        page.wait_for_selector("#wb-prompt")
+        assert page.input_value("#wb-prompt") == "a purple elephant", "the address holds what was typed"
+        page.press("#wb-prompt", "Enter")
+        page.wait_for_selector(".slot >> text=is no word of this world")
+        assert page.input_value("#wb-prompt") == "a purple elephant"
+        assert me.faults() == []
+
+
+def test_a_picture_of_ones_own_with_a_caption(visitor: Come, server: FanlightServer) -> None:
+    out = io.BytesIO()
+    scene = Image.new("RGB", (16, 16), (13, 13, 13))
+    scene.paste((255, 26, 26), (1, 2, 7, 8))
+    scene.paste((51, 77, 255), (9, 7, 15, 13))
+    scene.resize((64, 64), Image.Resampling.NEAREST).save(out, "PNG")
+    with visitor() as me:
+        page = me.enter("/explain")
+        page.fill("#wb-prompt", PROMPT)
+        page.click("label:has-text('one of mine')")
+        page.wait_for_selector("#wb-hint:not([hidden])")
+        assert page.is_disabled("#wb-go")
+        me.upload("scene.png", out.getvalue())
+        page.click("#wb-go")
+        page.wait_for_selector(".slot .about >> text=computed in")
+        page.click(".slot a:has-text('Which word put what where?')")
+        page.wait_for_selector("#wd-maps canvas")
+        assert "was given, not drawn" in page.inner_text("#wd-page") and "a picture of your own" in page.inner_text(
+            ".head"
+        )
+        me.shot("words-own-picture", full=True)
+        assert me.faults() == []
