@@ -13,6 +13,7 @@ from fanlight import wire
 from fanlight_ui import record as parts, workbench
 from fanlight_ui.session import href
 from fanlight_ui.views import numbers
+from fanlight_ui.words_tools import band, place, rule, signed, tools
 
 KIND = "words"
 OWN = (
@@ -84,10 +85,6 @@ def state(shown: Shown) -> dict[str, Any]:
         "detail": shown.detail,
         "summary": shown.told.get("sentence", record.summary),
     }
-
-
-def _data(name: str) -> dict[str, str]:
-    return {"data-wd": name}
 
 
 def head(shown: Shown) -> Component:
@@ -175,8 +172,8 @@ def prompt(shown: Shown) -> Component:
                 ],
                 className="wd-prompt",
             ),
-            html.P(className="wd-sentence", role="status", **_data("sentence")),
-            html.P(className="quiet wd-hint", **_data("hint")),
+            html.P(className="wd-sentence", role="status", **place("sentence")),
+            html.P(className="quiet wd-hint", **place("hint")),
             html.Div(id="wd-said", role="alert"),
             html.P(gone, className="quiet") if shown.model is None else None,
         ],
@@ -188,7 +185,7 @@ def prompt(shown: Shown) -> Component:
 def picture(shown: Shown) -> Component:
     text = shown.detail["prompt"]
     frame = html.Div(
-        [html.Img(alt="", className="wd-image", **_data("picture")), _cross()],
+        [html.Img(alt="", className="wd-image", **place("picture")), _cross()],
         className="wd-frame",
         tabIndex=0,
         role="img",
@@ -199,8 +196,8 @@ def picture(shown: Shown) -> Component:
             frame,
             html.Div(
                 [
-                    html.P(className="num", role="status", **_data("place")),
-                    html.Dl(className="wd-values num", **_data("values")),
+                    html.P(className="num", role="status", **place("place")),
+                    html.Dl(className="wd-values num", **place("values")),
                 ],
                 className="wd-read",
             ),
@@ -227,8 +224,8 @@ def matrix() -> Component:
                 [html.H2("Every pair"), html.Div(ways, className="wd-kinds", role="group", **{"aria-label": "Show"})],
                 className="row wd-top",
             ),
-            html.Div(className="wd-scroll", **_data("matrix")),
-            html.P(className="quiet", **_data("matrix-said")),
+            html.Div(className="wd-scroll", **place("matrix")),
+            html.P(className="quiet", **place("matrix-said")),
         ],
         className="card pad",
         **{"aria-label": "Every pair"},
@@ -247,14 +244,14 @@ def change(shown: Shown) -> Component:
             html.Select(id="wd-which"),
             html.Button("Draw it without", id="wd-drop", className="button"),
             html.Label("or put in its place", htmlFor="wd-other"),
-            html.Span(className="wd-other", **_data("other")),
+            html.Span(className="wd-other", **place("other")),
             html.Button("Draw it with that", id="wd-replace", className="button", disabled=True),
         ]
     return html.Section(
         [
             html.H2("Change a word"),
             html.Div(words, className="wd-change"),
-            html.Div(role="status", **_data("drawing")),
+            html.Div(role="status", **place("drawing")),
             html.P("The same noise, another prompt. It takes a job and gives a record of its own.", className="quiet"),
         ],
         className="card pad",
@@ -266,13 +263,13 @@ def redrawn(shown: Shown) -> Component:
     """The picture drawn again, beside the first, what moved and what the map says of the word."""
 
     def figure(name: str, map: bool = False) -> Component:
-        inside = html.Canvas(**_data(f"{name}-paint")) if map else html.Img(alt="", className="wd-image", **_data(name))
+        inside = html.Canvas(**place(f"{name}-paint")) if map else html.Img(alt="", className="wd-image", **place(name))
         return html.Figure(
             [
                 html.Div(
                     [inside, _cross()], className="wd-frame", **{"data-map": name}, **({"role": "img"} if map else {})
                 ),
-                html.Figcaption(**_data(f"{name}-said")),
+                html.Figcaption(**place(f"{name}-said")),
             ]
         )
 
@@ -285,14 +282,14 @@ def redrawn(shown: Shown) -> Component:
         [
             html.Div(
                 [
-                    html.H2(**_data("redrawn-title")),
+                    html.H2(**place("redrawn-title")),
                     before,
                     html.Button("Take it back", id="wd-back", className="button small"),
                 ],
                 className="row wd-top",
             ),
             html.Div([figure("was"), figure("now"), figure("moved", True), figure("said", True)], className="wd-four"),
-            html.P(**_data("redrawn-said")),
+            html.P(**place("redrawn-said")),
         ],
         id="wd-redrawn",
         className="card pad",
@@ -313,8 +310,8 @@ def maps() -> Component:
 def one_map(name: str) -> Component:
     frame = html.Div(
         [
-            html.Img(alt="", className="wd-image under", **_data("under")),
-            html.Canvas(className="wd-paint", **_data("paint")),
+            html.Img(alt="", className="wd-image under", **place("under")),
+            html.Canvas(className="wd-paint", **place("paint")),
             _cross(),
             html.Span(className="pixel", **{"aria-hidden": "true"}),
         ],
@@ -326,68 +323,15 @@ def one_map(name: str) -> Component:
     caption = html.Figcaption(
         [
             html.Div(
-                [html.Strong(**_data("title")), html.Span(className="num", **_data("sum"))], className="wd-caption"
+                [html.Strong(**place("title")), html.Span(className="num", **place("sum"))], className="wd-caption"
             ),
-            html.Span(SUBTITLES.get(name, ""), className="quiet", **_data("sub")),
+            html.Span(SUBTITLES.get(name, ""), className="quiet", **place("sub")),
         ]
     )
     return html.Figure(
         [frame, html.P("Choose a second word.", className="wd-empty", hidden=True), caption],
         className="card wd-map",
         id=f"wd-map-{name.replace('_', '-')}",
-    )
-
-
-def signed() -> Component:
-    return html.Section(
-        [
-            html.H2("Help or contradict"),
-            html.Div(**_data("signed")),
-            html.P(className="quiet", **_data("signed-said")),
-        ],
-        className="card pad wd-signed",
-        **{"aria-label": "Signed values of the picture"},
-    )
-
-
-def tools() -> Component:
-    """The scale of all maps, and how they are shown."""
-    return html.Section(
-        [
-            html.Div(className="wd-scale", **_data("scale")),
-            html.Div(className="wd-scale", **_data("scale-synergy")),
-            html.Div(className="wd-switches", **_data("switches")),
-        ],
-        className="card wd-tools",
-        **{"aria-label": "Scale"},
-    )
-
-
-def band() -> Component:
-    return html.Section(
-        [
-            html.Div(
-                [html.H2("Amounts of noise"), html.Span(className="quiet num", **_data("band-said"))],
-                className="row wd-top",
-            ),
-            html.Div(className="wd-curve", role="img", **_data("curve")),
-            html.Div(className="wd-range", **_data("range")),
-            html.P(className="quiet", **_data("curve-said")),
-        ],
-        className="card pad",
-        **{"aria-label": "Band of log-SNR"},
-    )
-
-
-def rule() -> Component:
-    return html.Section(
-        [
-            html.H2("What counts as redundant"),
-            html.Div(className="wd-rule", **_data("rule")),
-            html.P(className="quiet", **_data("rule-said")),
-        ],
-        className="card pad",
-        **{"aria-label": "Rule of redundancy"},
     )
 
 
@@ -403,8 +347,8 @@ def told(shown: Shown) -> Component:
     honest = html.Section(
         [
             html.H2("How far to trust it"),
-            html.P(className="warning", hidden=True, **_data("warning")),
-            html.Dl(className="wd-facts", **_data("facts")),
+            html.P(className="warning", hidden=True, **place("warning")),
+            html.Dl(className="wd-facts", **place("facts")),
             html.P("The maps are of the model, not of the world.", className="quiet"),
             verify,
         ],
@@ -415,7 +359,7 @@ def told(shown: Shown) -> Component:
             html.H2("Reading it"),
             workbench.reading(shown.info) if shown.info is not None else None,
             html.Details(
-                [html.Summary("Regions as a table"), html.Div(className="table", tabIndex=0, **_data("regions"))],
+                [html.Summary("Regions as a table"), html.Div(className="table", tabIndex=0, **place("regions"))],
                 className="disclosure",
             ),
         ],
