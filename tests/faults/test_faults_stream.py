@@ -62,7 +62,7 @@ def test_a_reader_that_fell_behind_catches_up(db: Database, monkeypatch: pytest.
         tell(db, 1)
         first = await read(stream, 1)
         for _ in range(BACKLOG + 5):
-            news.publish({"progress": 1})
+            news.publish("w", {"progress": 1})
         await asyncio.sleep(0)
         tell(db, 1)
         news.tick()

@@ -35,7 +35,9 @@ def test_a_worker_does_what_a_server_handed_back_and_answers_nothing_but_health_
         server.start()
         remote = Remote(server, model)
         with remote.slow():
-            ident = remote.promise(explainer="occlusion", params={"window": 16, "stride": 4})  # longer than a polite end
+            ident = remote.promise(
+                explainer="occlusion", params={"window": 16, "stride": 4}
+            )  # longer than a polite end
             remote.begun(ident)
             remote.http.close()
             server.stop()

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 from fastapi import APIRouter, Depends, Query
-from sqlalchemy import select
+from sqlalchemy import Connection, func, select
 
 from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services
@@ -15,7 +15,8 @@ from fanlight.explainers.registry import registry
 from fanlight.quality import world
 from fanlight.service import datasets
 from fanlight.service.keys import NUMERICS
-from fanlight.store.tables import counter
+from fanlight.store.ledger import OPEN
+from fanlight.store.tables import counter, job
 
 PACKAGES = ("fanlight", "torch", "torchvision", "numpy", "fastapi", "sqlalchemy", "obstore")
 router = APIRouter()
@@ -99,14 +100,21 @@ def samples(
 async def system(context: Services, who: Reader) -> wire.System:
     health = await context.engine.health()
     kept = select(counter.c.value).where(counter.c.workspace == who.workspace, counter.c.name == "explanations")
+    open_ = select(job.c.state, func.count()).where(job.c.workspace == who.workspace, job.c.state.in_(OPEN))
+
+    def act(conn: Connection) -> tuple[int, dict[str, int]]:
+        counts = {state: n for state, n in conn.execute(open_.group_by(job.c.state))}
+        return int(conn.execute(kept).scalar() or 0), counts
+
+    explained, held = await context.db.aread(act)
     s = context.settings
     return wire.System(
         version=version("fanlight"),
         device=health.device,
         ready=health.ready and context.models.ready.is_set(),
-        queued=health.queued,
-        running=health.running,
-        explanations=int(await context.db.aread(lambda c: c.execute(kept).scalar()) or 0),
+        queued=held.get("queued", 0),
+        running=held.get("running", 0),
+        explanations=explained,
         principal=who.principal,
         loopback=s.loopback,
         public_url=s.public_url,

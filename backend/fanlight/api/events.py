@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from fanlight.api.access import Reader, Services
 from fanlight.errors import TooBusy
 from fanlight.service.bus import STREAMS
 from fanlight.service.context import Context, Visitor
+from fanlight.service.entry import Entry
 from fanlight.service.search import ordinal
 
 router = APIRouter()
+AGAIN = 2.0  # seconds after which somebody with a session or a key is asked for anew before they are told more
 
 
 def _room(context: Services) -> None:
@@ -25,17 +28,24 @@ def _room(context: Services) -> None:
 
 @router.get("/events", response_class=EventSourceResponse, dependencies=[Depends(_room)])
 async def events(
-    context: Services, who: Reader, last_event_id: Annotated[str | None, Header(max_length=40)] = None
+    context: Services, who: Reader, http: Request, last_event_id: Annotated[str | None, Header(max_length=40)] = None
 ) -> AsyncIterator[ServerSentEvent]:
     """Jobs and trust records of the workspace, as they change. Events with an id are replayed after a reconnect; progress is not."""
     last = ordinal(last_event_id) if last_event_id else None
-    async for event in _told(context, who, last):
+    async for event in _told(context, who, last, http.app.state.entry):
         yield event
 
 
-async def _told(context: Context, who: Visitor, last: int | None) -> AsyncIterator[ServerSentEvent]:
+async def _told(
+    context: Context, who: Visitor, last: int | None, entry: Entry, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[ServerSentEvent]:
     yield ServerSentEvent(comment="hello", retry=2000)
+    asked = clock()
     async for ident, data in context.bus.stream(context.db, who.workspace, last):
+        if who.ticket and (not data or clock() - asked > AGAIN):
+            if not await entry.still(who):
+                return
+            asked = clock()
         if not data:
             yield ServerSentEvent(comment="still here")
         elif ident is None:

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, func, select, text
 
 from fanlight import meters
 from fanlight.api.access import Reader, Services
-from fanlight.errors import FanlightError, Unavailable
-from fanlight.service.context import Context
+from fanlight.errors import FanlightError, Forbidden, Unavailable
+from fanlight.service.context import WORKSPACE, Context
 from fanlight.store.database import now
 from fanlight.store.ledger import OPEN
 from fanlight.store.tables import job
@@ -52,8 +52,11 @@ async def readyz(request: Request) -> JSONResponse:
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(context: Services, _: Reader) -> Response:
-    """Prometheus text. What needs the database is left out, and counted as an error, while that is away."""
+async def metrics(context: Services, who: Reader) -> Response:
+    """Prometheus text, of the whole server: for its own workspace and for operators. What needs the database is left out, and counted as an
+    error, while that is away."""
+    if who.workspace != WORKSPACE and not who.operator:
+        raise Forbidden("What the whole server does is for those who run it.", code="scope", given=who.workspace)
     health = await context.engine.health()
     registry = CollectorRegistry()
     with contextlib.suppress(Unavailable):

@@ -22,7 +22,7 @@ class Bus:
     """Ticks and progress inside one server."""
 
     def __init__(self) -> None:
-        self._queues: set[asyncio.Queue[Mapping[str, Any] | None]] = set()
+        self._queues: dict[asyncio.Queue[Mapping[str, Any] | None], str] = {}  # with the workspace that each is about
         self._ears: list[asyncio.Event] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -42,40 +42,42 @@ class Bus:
         self._ears.append(asyncio.Event())
         return self._ears[-1]
 
-    def publish(self, data: Mapping[str, Any]) -> None:
-        """From any thread: something fleeting, such as progress."""
-        self._spread(data)
+    def publish(self, workspace: str, data: Mapping[str, Any]) -> None:
+        """From any thread: something fleeting, such as progress, for those who look at this workspace."""
+        self._spread(data, workspace)
 
     @property
     def streams(self) -> int:
         return len(self._queues)
 
-    def _spread(self, message: Mapping[str, Any] | None) -> None:
+    def _spread(self, message: Mapping[str, Any] | None, workspace: str | None = None) -> None:
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._deliver, message)
+            self._loop.call_soon_threadsafe(self._deliver, message, workspace)
 
-    def _deliver(self, message: Mapping[str, Any] | None) -> None:
+    def _deliver(self, message: Mapping[str, Any] | None, workspace: str | None) -> None:
         if message is None:
             for ear in self._ears:
                 ear.set()
-        for q in self._queues:
+        for q, about in self._queues.items():
+            if workspace is not None and about != workspace:
+                continue
             if q.qsize() < BACKLOG or message is END:  # a stream that does not read catches up from the table
                 q.put_nowait(message)
 
     @contextlib.contextmanager
-    def _subscribed(self) -> Iterator[asyncio.Queue[Mapping[str, Any] | None]]:
+    def _subscribed(self, workspace: str) -> Iterator[asyncio.Queue[Mapping[str, Any] | None]]:
         q: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
-        self._queues.add(q)
+        self._queues[q] = workspace
         try:
             yield q
         finally:
-            self._queues.discard(q)
+            del self._queues[q]
 
     async def stream(
         self, db: Database, workspace: str, last: int | None
     ) -> AsyncIterator[tuple[int | None, Mapping[str, Any]]]:
         """Events of a workspace: those after `last` (or from now on), then what comes. Yields (id or None, data); (None, {}) is a heartbeat."""
-        with self._subscribed() as q:
+        with self._subscribed(workspace) as q:
             seen = last if last is not None else await db.aread(newest)
             while True:
                 while rows := await db.aread(lambda c, s=seen: _after(c, workspace, s)):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select
 from fanlight import wire
 from fanlight.artifact import canonical, digest
 from fanlight.errors import BadRequest, InvalidField, unknown
-from fanlight.service import inputs
+from fanlight.service import inputs, offers
 from fanlight.service.context import SYSTEM, Context, Visitor
 from fanlight.service.search import position
 from fanlight.settings import Settings
@@ -148,6 +148,7 @@ def register(context: Context, source: Source, progress: Callable[[int, int], No
             ]
             if rows:
                 conn.execute(insert(sample), rows)
+            offers.renew(conn, source.id)
         return _wire(
             conn.execute(
                 select(dataset).where(dataset.c.workspace == SYSTEM.workspace, dataset.c.id == source.id)

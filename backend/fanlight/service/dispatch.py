@@ -140,7 +140,10 @@ class Dispatcher:
         if row.state == "queued" and row.id not in self._news:
             ahead = conn.execute(
                 select(func.coalesce(func.sum(job.c.cost * (1 - job.c.progress)), 0)).where(
-                    job.c.state.in_(ledger.OPEN), job.c.priority <= row.priority, job.c.created < row.created
+                    job.c.workspace == row.workspace,
+                    job.c.state.in_(ledger.OPEN),
+                    job.c.priority <= row.priority,
+                    job.c.created < row.created,
                 )
             ).scalar_one()
             left += float(ahead)
@@ -383,7 +386,7 @@ class Dispatcher:
             "seconds_left": left,
             **news,
         }
-        self.context.bus.publish(data)
+        self.context.bus.publish(row.workspace, data)
 
 
 def _any_free(conn: Connection, kinds: Collection[str]) -> bool:

@@ -31,6 +31,7 @@ GENTLY = 10  # added to the niceness of its process
 class _Running:
     model: str
     digest: str
+    workspace: str
     since: float
     task: asyncio.Task[None]
 
@@ -45,22 +46,26 @@ class Examinations:
     async def start(self, who: Visitor, name: str) -> wire.Examination:
         """Begins to examine a model unless that is going on. Errors: unknown_model; too_busy where another one is examined."""
         model = self.context.models.find(name)
-        if self._running is not None and self._running.digest != model["digest"]:
+        running = self._running
+        if running is not None and (running.digest, running.workspace) != (model["digest"], who.workspace):
+            known = running.workspace == who.workspace
+            which = f"“{self.context.models.name_of(running.model)}”" if known else "Another model"
             raise TooBusy(
-                f"“{self.context.models.name_of(self._running.model)}” is being examined; one model is examined at a time.",
+                f"{which} is being examined; one model is examined at a time.",
                 retry_after=10,
                 hint="Try again in a minute.",
             )
         if self._running is None:
             task = asyncio.create_task(self._examine(who, model))
-            self._running = _Running(name, model["digest"], time.time(), task)
+            self._running = _Running(name, model["digest"], who.workspace, time.time(), task)
         return await self.get(who, name)
 
     async def get(self, who: Visitor, name: str) -> wire.Examination:
         """How it stands with a model. Errors: unknown_model."""
         digest = self.context.models.find(name)["digest"]
-        if self._running is not None and self._running.digest == digest:
-            return wire.Examination(state="running", model=name, since=self._running.since, seconds=SECONDS)
+        running = self._running
+        if running is not None and (running.digest, running.workspace) == (digest, who.workspace):
+            return wire.Examination(state="running", model=name, since=running.since, seconds=SECONDS)
         mine = (examination.c.workspace == who.workspace) & (examination.c.model_digest == digest)
         row = await self.context.db.aread(lambda c: c.execute(select(examination).where(mine)).first())
         if row is None:

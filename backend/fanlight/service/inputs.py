@@ -119,7 +119,9 @@ def find(conn: Connection, workspace: str, ident: str) -> Row[Any]:
 def refer(conn: Connection, workspace: str, blob: str, owner: str) -> None:
     """Notes that `owner` needs a blob: it is readable through that row, and kept."""
     known = conn.execute(
-        select(reference.c.digest).where(reference.c.digest == blob, reference.c.owner == owner)
+        select(reference.c.digest).where(
+            reference.c.workspace == workspace, reference.c.digest == blob, reference.c.owner == owner
+        )
     ).first()
     if known is None:
         conn.execute(insert(reference).values(digest=blob, owner=owner, workspace=workspace))

@@ -33,12 +33,12 @@ class Live:
 
     def __init__(self, context: Context):
         self._context = context
-        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._turns: dict[tuple[str, str], asyncio.Lock] = {}
+        self._latest: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+        self._turns: dict[tuple[str, str, str], asyncio.Lock] = {}
 
     async def answer(self, visitor: Visitor, request: wire.LiveRequest) -> wire.LivePanel:
         """The panel after the edits. Errors: superseded (a newer request of the session is here), not_editable, invalid_edit."""
-        session = (visitor.principal, request.session)
+        session = (visitor.workspace, visitor.principal, request.session)
         if request.seq < self._latest.get(session, -1):
             raise _superseded(request.seq)
         self._latest[session] = request.seq

@@ -50,6 +50,7 @@ def grouped(
     found: Sequence[Row[Any]],
     read: tuple[Array, Sequence[Artifact | None]],
     *,
+    workspace: str,
     base: str,
     content: str,
 ) -> Groups:
@@ -58,6 +59,7 @@ def grouped(
     Args:
         found: rows of `sweeps.results`.
         read: (n, FINE, FINE) maps, and an artifact without arrays that carries the metadata of each; None where it could not be read.
+        workspace: of the sweep.
         base: address of the groups' pictures; content: that the pictures are of.
     """
     fine, heads = read
@@ -84,7 +86,7 @@ def grouped(
             {"unit": UNIT, "signed": signed, "box": head.meta["box"]},
         )
         draw = renderer(mean.kind)
-        picture, pictured = _mean_picture(context, [(rows[i], heads[there[i]]) for i in inside])
+        picture, pictured = _mean_picture(context, workspace, [(rows[i], heads[there[i]]) for i in inside])
         pictures.append(picture)
         maps.append(images.png(draw.image(mean, size=2 * SIDE)))
         outcomes = [sweeps.outcome(rows[i].label, rows[i].top_class) for i in inside]
@@ -162,13 +164,16 @@ def _projection(rows: Sequence[Row[Any]], points: Array, number: Sequence[int]) 
     )
 
 
-def _mean_picture(context: Context, members: Sequence[tuple[Row[Any], Artifact | None]]) -> tuple[bytes, int]:
+def _mean_picture(
+    context: Context, workspace: str, members: Sequence[tuple[Row[Any], Artifact | None]]
+) -> tuple[bytes, int]:
     """PNG of the mean of what the model saw of these pictures, and of how many; each is read as its thumbnail."""
     if len(members) > PICTURED:
         drawn = np.sort(np.random.default_rng(SEED).choice(len(members), PICTURED, replace=False))
         members = [members[i] for i in drawn]
     wanted = {row.input: head for row, head in members if head is not None}
-    rows = context.db.read(lambda c: list(c.execute(select(input_).where(input_.c.id.in_(wanted)))))
+    here = input_.c.workspace == workspace, input_.c.id.in_(wanted)
+    rows = context.db.read(lambda c: list(c.execute(select(input_).where(*here))))
     total, n = np.zeros((SIDE, SIDE, 3)), 0
     for row in rows:
         head = wanted[row.id]

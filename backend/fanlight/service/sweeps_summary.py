@@ -125,6 +125,7 @@ class Summaries:
             self.context,
             found,
             self._fine(found),
+            workspace=row.workspace,
             base=f"{self.context.settings.root_path}/api/v1/sweeps/{ident}/clusters",
             content=content[:16],
         )

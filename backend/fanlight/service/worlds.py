@@ -103,7 +103,9 @@ def _field_guide() -> wire.World:
         ],
         correlation=[[1.0 if a == b else round(abs(between(before, a, b)), 3) for b in names] for a in names],
         pairs=[
-            wire.WorldPair(first=a, second=b, overall=round(abs(between(before, a, b)), 3), remains=round(abs(left[a, b]), 3))
+            wire.WorldPair(
+                first=a, second=b, overall=round(abs(between(before, a, b)), 3), remains=round(abs(left[a, b]), 3)
+            )
             for a, b in COUPLED
         ],
         measured_on=MEASURED,

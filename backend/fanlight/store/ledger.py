@@ -79,7 +79,7 @@ def enqueue(
     if waiting + row["cost"] > queue_limit and waiting > 0:
         after = int(min(60, max(1, waiting / max(throughput, 1))))
         raise TooBusy(
-            f"The queue is full: {waiting} forward passes are waiting.",
+            "The queue of this server is full.",
             retry_after=after,
             allowed=queue_limit,
             hint=f"Try again in {after} s.",
@@ -281,6 +281,7 @@ def cancel(conn: Connection, workspace: str, name: str, principal: str) -> bool:
 
 
 def place(conn: Connection, row: Row[Any]) -> int:
-    """How many jobs are before this one in the queue."""
+    """How many jobs of its workspace are before this one: what others wait for is theirs to know."""
     ahead = or_(job.c.priority < row.priority, and_(job.c.priority == row.priority, job.c.created < row.created))
-    return int(conn.execute(select(func.count()).where(job.c.state.in_(OPEN), job.c.id != row.id, ahead)).scalar_one())
+    here = job.c.workspace == row.workspace, job.c.state.in_(OPEN), job.c.id != row.id
+    return int(conn.execute(select(func.count()).where(*here, ahead)).scalar_one())

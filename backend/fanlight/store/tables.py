@@ -8,7 +8,14 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, text
 
 from fanlight.store import people as people  # further tables of the same metadata
-from fanlight.store.columns import Json as Json, Micros, Sequence, metadata as metadata, who as _who, workspace_of as _workspace
+from fanlight.store.columns import (
+    Json as Json,
+    Micros,
+    Sequence,
+    metadata as metadata,
+    who as _who,
+    workspace_of as _workspace,
+)
 from fanlight.store.words import Words
 
 input_ = Table(
