@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from fanlight import wire
 from fanlight.drawing.number import percent
-from fanlight_ui import workbench
+from fanlight_ui import editing, workbench
 from fanlight_ui.session import href
 from fanlight_ui.views import base, numbers
 
@@ -44,18 +44,13 @@ class Shown:
         return found
 
 
-def own(edits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those edits of a record that are about its prototypes."""
-    return [dict(e) for e in edits if next(iter(e)) in OWN]
-
-
 def state(shown: Shown) -> dict[str, Any]:
     """What assets/prototypes.js starts from."""
     record = shown.record
     return {
         "id": record.id,
         "fixed": [dict(e) for e in record.edits if "mask_region" in e],
-        "stored": own(record.edits),
+        "stored": editing.among(record.edits, OWN),
         "edits": [dict(e) for e in shown.edits],
         "ask": shown.asked,
         "picture": base.picture(record.input, shown.detail["box"], SIZE),

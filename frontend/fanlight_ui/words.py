@@ -10,7 +10,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from fanlight import wire
-from fanlight_ui import record as parts, workbench
+from fanlight_ui import editing, record as parts, workbench
 from fanlight_ui.session import href
 from fanlight_ui.views import numbers
 from fanlight_ui.words_tools import band, place, rule, signed, tools
@@ -63,11 +63,6 @@ class Shown:
         return found
 
 
-def own(edits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those edits of a record that are about its words."""
-    return [dict(e) for e in edits if next(iter(e)) in OWN]
-
-
 def state(shown: Shown) -> dict[str, Any]:
     """What assets/words.js starts from."""
     record = shown.record
@@ -78,7 +73,7 @@ def state(shown: Shown) -> dict[str, Any]:
         "explainer": record.explainer,
         "params": record.params,
         "seed": record.seed,
-        "stored": own(record.edits),
+        "stored": editing.among(record.edits, OWN),
         "edits": [dict(e) for e in shown.edits],
         "ask": shown.asked,
         "live": shown.model is not None and shown.info is not None,

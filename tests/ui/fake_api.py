@@ -108,6 +108,14 @@ def create(store: Store) -> FastAPI:
             versions={"fanlight": "0.1.0", "torch": "2.14.1", "dash": "4.4.1"}, settings={"share_days": 30, "memory_mb": 4096},
         )  # fmt: skip
 
+    @app.get(f"{api}/me")
+    async def me() -> wire.Me:
+        return wire.Me(**store.me)
+
+    @app.get(f"{api}/workspaces/{{id}}/members")
+    async def members(id: str) -> list[wire.Member]:
+        return [wire.Member(person="1", name="ann", role="owner", disabled=False, since=NOW)] if id == "default" else []
+
     @app.get(f"{api}/keys")
     async def keys() -> list[wire.Key]:
         return [wire.Key(id="k1", name="nightly report", scopes=["read"], principal="me", created=NOW, revoked=NOW)]

@@ -53,6 +53,10 @@ class Store:
         self.events: list[dict[str, Any]] = []
         self.streaming = True
         self.asked: list[str] = []
+        self.me: dict[str, Any] = {
+            "principal": "token", "workspace": "default", "workspace_name": "Default", "operator": True,
+            "scopes": ["read", "explain", "share", "admin"],
+        }  # fmt: skip
 
     def emit(self, **event: Any) -> None:
         self.events.append(event)

@@ -196,6 +196,23 @@ def test_samples_lead_to_the_workbench(store: fake_api.Store) -> None:
     assert "10 found" in words(shown)
 
 
+def test_settings_of_somebody_who_looks_only_ask_for_nothing_they_may_not_see(store: fake_api.Store) -> None:
+    places = [{"workspace": w, "name": w.title(), "role": "viewer"} for w in ("default", "lab")]
+    store.me = {
+        "principal": "person:1", "name": "bob", "workspace": "lab", "workspace_name": "Lab", "role": "viewer", "scopes": ["read"],
+        "operator": False, "workspaces": places,
+    }  # fmt: skip
+    shown = asyncio.run(page("settings").layout())
+    assert "You are bob" in words(shown) and "Workspace Lab" in words(shown) and "Keys of programs" not in words(shown)
+    assert "Default" in words(shown) and "Log out" in words(shown)
+
+
+def test_settings_of_an_owner_list_the_members(store: fake_api.Store) -> None:
+    shown = words(asyncio.run(page("settings").layout()))
+    assert "Members of this workspace" in shown and "ann owner" in shown and "Keys of programs" in shown
+    assert "Log out" not in shown, "with the token there is no session to end"
+
+
 def test_settings_tell_the_facts_of_the_server(store: fake_api.Store) -> None:
     shown = words(asyncio.run(page("settings").layout()))
     assert "this machine only" in shown and "A link lasts 30 days" in shown and "2 running, 1 waiting" in shown

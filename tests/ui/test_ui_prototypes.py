@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fanlight.drawing.prototypes import PARTS
-from fanlight_ui import prototypes as parts
+from fanlight_ui import editing, prototypes as parts
 from fanlight_ui.views import PAGES
 
 ASSETS = Path(parts.__file__).parent / "assets"
@@ -48,10 +48,8 @@ def test_without_figures_it_says_so() -> None:
 
 
 def test_edits_come_from_the_address_where_they_can_be_read() -> None:
-    import dash
-
-    dash.Dash(__name__, use_pages=True, pages_folder="")
-    from fanlight_ui.pages.prototypes import wanted
+    def wanted(text: str | None, stored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return editing.wanted(text, stored, parts.OWN)
 
     stored = [{"mute_prototype": 1}]
     assert wanted(None, stored) == stored
@@ -63,7 +61,7 @@ def test_edits_come_from_the_address_where_they_can_be_read() -> None:
 
 def test_a_record_keeps_what_is_not_about_prototypes() -> None:
     edits = [{"mask_region": [0, 0, 2, 2]}, {"mute_prototype": 3}, {"set_target": {"class": 1}}]
-    assert parts.own(edits) == [{"mute_prototype": 3}]
+    assert editing.among(edits, parts.OWN) == [{"mute_prototype": 3}]
 
 
 def test_the_kind_has_its_page_and_the_colours_of_parts_are_the_same_in_drawing_and_page() -> None:

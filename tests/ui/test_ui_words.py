@@ -15,7 +15,7 @@ from fake_records import explanation
 from fanlight import wire
 from fanlight.drawing.information import NAMES
 from fanlight.explainers import rewording
-from fanlight_ui import cards, record as records, subject, views, words as parts, workbench
+from fanlight_ui import cards, editing, record as records, subject, views, words as parts, workbench
 from fanlight_ui.choice import Choice
 from fanlight_ui.views import base, prediction
 
@@ -99,7 +99,7 @@ def test_the_edits_are_those_of_the_method_in_its_order() -> None:
     assert parts.OWN == tuple(rewording.EDITS)
     order = re.search(r"const REDRAWN = (\[.*?\]);", (ASSETS / "words.js").read_text())
     assert order and json.loads(order[1]) == list(rewording.REDRAWN)
-    assert parts.own([{"set_words": [0, 1]}, {"mask_region": [0, 0, 1, 1]}]) == [{"set_words": [0, 1]}]
+    assert editing.among([{"set_words": [0, 1]}, {"mask_region": [0, 0, 1, 1]}], parts.OWN) == [{"set_words": [0, 1]}]
 
 
 def test_whatever_the_script_paints_is_on_the_page() -> None:
@@ -114,10 +114,8 @@ def test_whatever_the_script_paints_is_on_the_page() -> None:
 
 
 def test_edits_come_from_the_address_where_they_can_be_read() -> None:
-    import dash
-
-    dash.Dash(__name__, use_pages=True, pages_folder="")
-    from fanlight_ui.pages.words import wanted
+    def wanted(text: str | None, stored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return editing.wanted(text, stored, parts.OWN)
 
     stored = [{"set_words": [0, 1]}]
     assert wanted(None, stored) == stored and wanted("[]", stored) == []

@@ -63,6 +63,10 @@ def add_routes(s: WireServer) -> None:
             return Response(r.model_dump_json(), media_type="application/json")
         return JSONResponse(wire.Accepted(id=r.id, job=r.job or "", state=r.state).model_dump(), 202)
 
+    @app.get(v1 + "/me")
+    async def me() -> wire.Me:
+        return wire.Me(principal="token", workspace="default", scopes=["read"], operator=False)
+
     @app.get(v1 + "/keys")
     async def keys() -> list[wire.Key]:
         return []

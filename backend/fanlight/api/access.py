@@ -76,6 +76,16 @@ Admin = Annotated[Visitor, Security(_visitor, scopes=["admin"])]
 Self = Annotated[Visitor, Security(_visitor, scopes=["self"])]
 Operator = Annotated[Visitor, Security(_visitor, scopes=["operate"])]
 
+PAGE = 200
+
+
+def page_of(limit: int, what: str) -> int:
+    """The length of a page that is asked for. Errors: invalid_limit."""
+    if not 1 <= limit <= PAGE:
+        raise InvalidField(f"A page has 1 to {PAGE} {what}.", code="invalid_limit", given=limit, allowed=[1, PAGE])
+    return limit
+
+
 IMMUTABLE = "private, max-age=31536000, immutable"
 
 TAG = re.compile(r'(?:W/)?"([^"]*)"')  # RFC 9110, 13.1.2: compared weakly

@@ -10,9 +10,9 @@ from fastapi.responses import JSONResponse, Response
 from sqlalchemy import select
 
 from fanlight import wire
-from fanlight.api.access import Explainer, Reader, Services
+from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
-from fanlight.errors import InvalidField, unknown
+from fanlight.errors import unknown
 from fanlight.service import checks, explain, interventions, pictures, records, search
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import Promise
@@ -177,8 +177,7 @@ def jobs(
     limit: int = 100,
 ) -> wire.Page[wire.Job]:
     """Jobs, newest first."""
-    if not 1 <= limit <= 200:
-        raise InvalidField("A page has 1 to 200 jobs.", code="invalid_limit", given=limit, allowed=[1, 200])
+    page_of(limit, "jobs")
     states = search.states(state or "")
     before = search.position(cursor) if cursor else None
 

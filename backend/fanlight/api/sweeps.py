@@ -9,10 +9,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
 from fanlight import wire
-from fanlight.api.access import Explainer, Reader, Services
+from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
 from fanlight.drawing import sweep_page
-from fanlight.errors import InvalidField
 from fanlight.service import sweeps, sweeps_export
 
 router = APIRouter(route_class=StrictRoute)
@@ -32,7 +31,7 @@ def create(request: wire.SweepRequest, context: Services, who: Explainer) -> wir
 @router.get("/sweeps")
 def listed(context: Services, who: Reader, cursor: Cursor = None, limit: int = 24) -> wire.Page[wire.Sweep]:
     """Newest first."""
-    return sweeps.listed(context, who, cursor=cursor, limit=_limit(limit))
+    return sweeps.listed(context, who, cursor=cursor, limit=page_of(limit, "items"))
 
 
 @router.get("/sweeps/{id}")
@@ -68,7 +67,7 @@ def items(
     id: str, context: Services, who: Reader, state: str = "", cursor: Cursor = None, limit: int = 100
 ) -> wire.Page[wire.SweepItem]:
     """The pictures in order, with what came of each; `state` may be several, with commas."""
-    return sweeps.items(context, who, id, states=state, cursor=cursor, limit=_limit(limit))
+    return sweeps.items(context, who, id, states=state, cursor=cursor, limit=page_of(limit, "items"))
 
 
 @router.get("/sweeps/{id}/summary")
@@ -101,9 +100,3 @@ async def export(id: str, form: sweeps_export.Form, context: Services, who: Read
     if form == "html":
         return HTMLResponse(blob, headers={**headers, "Content-Security-Policy": sweep_page.POLICY})
     return Response(blob, media_type=sweeps_export.MEDIA[form], headers=headers)
-
-
-def _limit(limit: int) -> int:
-    if not 1 <= limit <= 200:
-        raise InvalidField("A page has 1 to 200 items.", code="invalid_limit", given=limit, allowed=[1, 200])
-    return limit

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from fanlight import wire
-from fanlight.api.access import Explainer, Reader, Services
+from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
-from fanlight.errors import InvalidField
 from fanlight.service import trials
 
 router = APIRouter(route_class=StrictRoute)
@@ -52,9 +51,7 @@ def items(
     limit: int = 100,
 ) -> wire.Page[wire.TrialItem]:
     """The pictures in order, with the prediction before and after; `move` and `state` may be several, with commas."""
-    if not 1 <= limit <= 200:
-        raise InvalidField("A page has 1 to 200 items.", code="invalid_limit", given=limit, allowed=[1, 200])
-    return trials.items(context, who, id, move=move, state=state, cursor=cursor, limit=limit)
+    return trials.items(context, who, id, move=move, state=state, cursor=cursor, limit=page_of(limit, "items"))
 
 
 @router.get("/trials/{id}/export.csv", response_class=Response, responses=FILE)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Row
 
 from fanlight.blobs import Blobs
 from fanlight.engine.base import Engine
+from fanlight.errors import Forbidden
 from fanlight.service.bus import Bus
 from fanlight.settings import Settings
 from fanlight.store.database import Database
@@ -49,6 +52,14 @@ class Visitor:
         if scope in ("self", "operate"):
             return scope == "self" or self.operator
         return scope in self.scopes or "admin" in self.scopes
+
+    def own(self, row: Row[Any], what: str) -> Row[Any]:
+        """The row, where this visitor asked for it. Errors: not_yours."""
+        if row.principal != self.principal:
+            raise Forbidden(
+                f"This {what} is somebody else's; only who asked for it can do that.", code="not_yours", given=row.id
+            )
+        return row
 
 
 SYSTEM = Visitor("fanlight")

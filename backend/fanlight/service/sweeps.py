@@ -12,7 +12,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, case, delete, func, insert, select, update
 
 from fanlight import wire
-from fanlight.errors import Conflict, FanlightError, Forbidden, TooBusy, unknown
+from fanlight.errors import Conflict, FanlightError, TooBusy, unknown
 from fanlight.explainers.registry import registry
 from fanlight.service import search, sweeps_source
 from fanlight.service.context import Context, Visitor
@@ -202,7 +202,7 @@ def resume(context: Context, visitor: Visitor, ident: str) -> wire.Sweep:
 
 def _turn(context: Context, visitor: Visitor, ident: str, before: str, after: str) -> wire.Sweep:
     def act(conn: Connection) -> None:
-        row = _own(conn, visitor, ident)
+        row = visitor.own(find(conn, visitor, ident), "sweep")
         if row.state == after:
             return
         if row.state != before:
@@ -224,7 +224,7 @@ def cancel(context: Context, visitor: Visitor, ident: str) -> wire.Sweep:
     stop: list[str] = []
 
     def act(conn: Connection) -> None:
-        row = _own(conn, visitor, ident)
+        row = visitor.own(find(conn, visitor, ident), "sweep")
         if row.state == "cancelled":
             return
         if row.state not in ACTIVE:
@@ -270,7 +270,7 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
     """Forgets a sweep that is over; its explanations stay."""
 
     def act(conn: Connection) -> wire.Deleted:
-        row = _own(conn, visitor, ident)
+        row = visitor.own(find(conn, visitor, ident), "sweep")
         if row.state in ACTIVE:
             raise Conflict(f"This sweep is {row.state}.", code="not_finished", given=ident, hint="Cancel it first.")
         conn.execute(delete(sweep_item).where(sweep_item.c.sweep == ident))
@@ -284,15 +284,6 @@ def find(conn: Connection, visitor: Visitor, ident: str) -> Row[Any]:
     row = conn.execute(select(sweep).where(sweep.c.workspace == visitor.workspace, sweep.c.id == ident)).first()
     if row is None:
         raise unknown("sweep", ident, [], hint="It may have been deleted. GET /api/v1/sweeps lists them.")
-    return row
-
-
-def _own(conn: Connection, visitor: Visitor, ident: str) -> Row[Any]:
-    row = find(conn, visitor, ident)
-    if row.principal != visitor.principal:
-        raise Forbidden(
-            "This sweep is somebody else's; only who asked for it can do that.", code="not_yours", given=ident
-        )
     return row
 
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from fanlight import wire
-from fanlight.errors import Conflict, Forbidden, InvalidField, TooBusy, unknown
+from fanlight.errors import Conflict, InvalidField, TooBusy, unknown
 from fanlight.explainers.base import Explainer
 from fanlight.explainers.registry import find as find_explainer
 from fanlight.service import search, sweeps, trials_figures
@@ -242,7 +242,7 @@ def cancel(context: Context, visitor: Visitor, name: str) -> wire.Trial:
     """Ends it; what is finished stays."""
 
     def act(conn: Connection) -> None:
-        row = _own(conn, visitor, name)
+        row = visitor.own(find(conn, visitor, name), "trial")
         if row.state == "cancelled":
             return
         if row.state != "running":
@@ -266,7 +266,7 @@ def remove(context: Context, visitor: Visitor, name: str) -> wire.Deleted:
     """Forgets a trial that is over; the explanations stay."""
 
     def act(conn: Connection) -> wire.Deleted:
-        row = _own(conn, visitor, name)
+        row = visitor.own(find(conn, visitor, name), "trial")
         if row.state == "running":
             raise Conflict("This trial is running.", code="not_finished", given=name, hint="Cancel it first.")
         conn.execute(delete(trial_item).where(trial_item.c.trial == name))
@@ -280,15 +280,6 @@ def find(conn: Connection, visitor: Visitor, name: str) -> Row[Any]:
     row = conn.execute(select(trial).where(trial.c.workspace == visitor.workspace, trial.c.id == name)).first()
     if row is None:
         raise unknown("trial", name, [], hint="It may have been deleted. GET /api/v1/sweeps/{id}/trials lists them.")
-    return row
-
-
-def _own(conn: Connection, visitor: Visitor, name: str) -> Row[Any]:
-    row = find(conn, visitor, name)
-    if row.principal != visitor.principal:
-        raise Forbidden(
-            "This trial is somebody else's; only who asked for it can do that.", code="not_yours", given=name
-        )
     return row
 
 

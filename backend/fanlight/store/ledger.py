@@ -31,15 +31,16 @@ from sqlalchemy import (
 
 from fanlight import meters
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
+from fanlight.store import quota
 from fanlight.store.database import now
 from fanlight.store.news import announce
+from fanlight.store.quota import OPEN as OPEN
 from fanlight.store.tables import event, explanation, job, watcher
 
 log = structlog.get_logger()
 SECOND = 1_000_000
 LEASE = 30 * SECOND
 MAX_CRASHES = 3
-OPEN = ("queued", "running")
 _QUEUED = select(
     func.coalesce(func.sum(job.c.cost), 0),
     func.coalesce(func.sum(case((job.c.principal == bindparam("principal"), 1), else_=0)), 0),
@@ -67,7 +68,7 @@ def emit(conn: Connection, workspace: str, data: Mapping[str, Any]) -> None:
 def enqueue(
     conn: Connection, row: Mapping[str, Any], *, queue_limit: int, principal_limit: int, throughput: float
 ) -> str:
-    """Adds a job and its first watcher; 429 where the queue or the person is full. Returns its id.
+    """Adds a job and its first watcher; 429 where the queue, the person or the workspace is full. Returns its id.
 
     Args:
         row: workspace, principal, explanation, kind, work, priority, cost, deadline (microseconds from now, or None), and perhaps its id.
@@ -91,6 +92,8 @@ def enqueue(
             allowed=principal_limit,
             hint="Wait for some of them, or cancel them under Jobs.",
         )
+    if row["kind"] == "explain":
+        quota.keep(conn, row)
     t = now(conn)
     name = str(row.get("id") or new_id())
     values = {**row, "id": name, "deadline": None if row.get("deadline") is None else t + row["deadline"]}

@@ -11,14 +11,13 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import Conflict
-from fanlight_ui import changes, concepts, errors, known
+from fanlight_ui import changes, concepts, editing, errors, known
 from fanlight_ui.concepts import KIND, Shown
 from fanlight_ui.session import ask
 
 dash.register_page(__name__, path_template="/e/<id>/concepts", title="Concepts · Fanlight")
 
 ANCESTORS = 20
-SHARE_DAYS = 30
 
 
 @errors.page
@@ -42,7 +41,7 @@ async def layout(id: str, **_query: str) -> Component:
             dcc.Store(id="ex-again"),
             dcc.Interval(id="ex-again-poll", interval=1000, disabled=True),
             html.Div([concepts.head(shown), concepts.body(shown)], id="co-page", **concepts.data(shown)),
-            changes.share_dialog(int(system.settings.get("share_days", SHARE_DAYS))),
+            changes.share_dialog(editing.share_days(system)),
         ],
         className="page",
     )

@@ -25,14 +25,12 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError, InvalidField
-from fanlight_ui import changes, errors, known, panels, record
+from fanlight_ui import changes, editing, errors, known, panels, record
 from fanlight_ui.choice import wire_target
 from fanlight_ui.session import ask, go
 from fanlight_ui.views import base, prediction
 
 dash.register_page(__name__, path_template="/e/<id>", title="Explanation · Fanlight")
-
-SHARE_DAYS = 30
 
 
 @errors.page
@@ -52,7 +50,7 @@ async def layout(id: str, **_query: str) -> Component:
             html.Div(record.head(whole.record), id="ex-head"),
             html.Section(id="ex-change-part", className="card pad", hidden=True, **{"aria-label": "Change something"}),
             html.Div(await _body(whole), id="ex-body"),
-            changes.share_dialog(int(system.settings.get("share_days", SHARE_DAYS))),
+            changes.share_dialog(editing.share_days(system)),
             changes.delete_dialog(),
         ],
         className="page",

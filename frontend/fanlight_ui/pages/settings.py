@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash
-from dash import html
+from dash import ALL, Input, Output, ctx, html, set_props
 from dash.development.base_component import Component
+from dash.exceptions import PreventUpdate
 
 from fanlight import administration
 from fanlight.client import calls
 from fanlight.wire import Key, System
-from fanlight_ui import errors, session
+from fanlight_ui import errors, people, session
 from fanlight_ui.views.numbers import when
 
 dash.register_page(__name__, path="/settings", title="Settings · Fanlight")
@@ -23,18 +24,23 @@ SCHEMES = (("auto", "As the system"), ("light", "Light"), ("dark", "Dark"))
 
 @errors.page
 async def layout(**_address: Any) -> Component:
-    system = await session.ask(calls.system())
+    system, me = await session.ask(calls.system()), await session.ask(administration.me())
+    owner = "admin" in me.scopes
     return html.Main(
         [
             html.Div(html.H1("Settings"), className="head"),
             html.Div(
                 [
+                    people.you(me),
                     appearance(),
                     tour(),
                     server(system),
                     facts("Versions", system.versions),
                     configured(system),
-                    keys(await session.ask(administration.keys())),
+                    keys(await session.ask(administration.keys())) if owner else None,
+                    people.members(await session.ask(administration.members(me.workspace)), me.workspace)
+                    if owner
+                    else None,
                 ],
                 className="stack",
             ),
@@ -78,7 +84,6 @@ def server(s: System) -> Component:
             "Explanations": f"{s.explanations:,}",
             "Jobs": f"{s.running:,} running, {s.queued:,} waiting",
             "Reached from": reach,
-            "You are": s.principal,
         },
     )
 
@@ -137,3 +142,17 @@ def facts(title: str, rows: Mapping[str, str]) -> Component | None:
         ],
         className="card pad",
     )
+
+
+@dash.callback(
+    Output({"type": people.WHERE, "workspace": ALL}, "title"),
+    Input({"type": people.WHERE, "workspace": ALL}, "n_clicks"),
+    prevent_initial_call=True,
+)
+async def switch(clicks: list[int | None]) -> list[str]:
+    """Another workspace, from the first page on: the document is loaded again, so that nothing of the last one stays."""
+    if not any(clicks) or not ctx.triggered_id:
+        raise PreventUpdate
+    me = await session.ask(administration.switch(ctx.triggered_id["workspace"]))
+    set_props("_pages_location", {"refresh": True, "href": session.href("/")})
+    return [f"You are in {me.workspace_name}." for _ in clicks]
