@@ -17,7 +17,7 @@ from fanlight.adapters import loader
 from fanlight.adapters.prototype_classifier import TorchPrototypeClassifier
 from fanlight.derive.base import Array, Data, Progress, figures
 from fanlight.derive.looking import Seen, looked, opened, origin_of
-from fanlight.derive.naming import called, listed, place
+from fanlight.derive.naming import begun, listed, made_before, prototypes
 from fanlight.drawing.number import percent
 from fanlight.drawing.trial import points
 from fanlight.errors import InvalidField
@@ -41,22 +41,11 @@ def forget(
     Errors: InvalidField, BadRequest.
     """
     model = opened(bundle)
-    which = sorted(set(which))
-    count = len(model.own)
-    for j in which:
-        if not 0 <= j < count:
-            raise InvalidField(
-                f"There is no prototype {j}: they are numbered from 0 to {count - 1}.",
-                code="unknown_prototype",
-                given=j,
-                allowed=[0, count - 1],
-            )
-    if not which:
-        raise InvalidField("No prototype is named.", code="unknown_prototype", given=[], allowed=[0, count - 1])
+    which = prototypes(which, len(model.own))
     change = {"forget": which}
-    name, folder = _named(bundle, model, change, into, job)
+    name, folder = begun(bundle, model.name, change, into, job)
     if folder.exists():
-        return _there(folder, name)
+        return made_before(folder, name)
     origin = origin_of(model)
     seen = looked(model, data, model.classes, tell, tokens=True)
     learns, measured = halves(seen.labels)
@@ -112,9 +101,9 @@ def add_class(
             allowed="a name that none of its classes has",
         )
     classes, change = [*model.classes, title], {"add_class": title}
-    name, folder = _named(bundle, model, change, into, job)
+    name, folder = begun(bundle, model.name, change, into, job)
     if folder.exists():
-        return _there(folder, name)
+        return made_before(folder, name)
     origin = origin_of(model)
     seen = looked(model, data, classes, tell, tokens=True)
     learns, measured = halves(seen.labels)
@@ -157,20 +146,6 @@ def halves(labels: Array) -> tuple[Array, Array]:
         learn += inside[::2]
         measure += inside[1::2]
     return np.array(sorted(learn), np.int64), np.array(sorted(measure), np.int64)
-
-
-def _named(
-    bundle: Path, model: TorchPrototypeClassifier, change: dict[str, Any], into: Path, job: str
-) -> tuple[str, Path]:
-    stories = derived.lineage(bundle)
-    base = stories[0]["parent"]["name"] if stories else model.name
-    name = called(base, [*(s["change"] for s in stories), change])
-    return name, place(into, name, job)
-
-
-def _there(folder: Path, name: str) -> dict[str, Any]:
-    made = loader.load({"bundle": str(folder)})
-    return {**derived.lineage(folder)[-1], "bundle": str(folder), "name": name, "digest": made.digest}
 
 
 def _enough(seen: Seen, c: int, title: str, data: Data) -> None:

@@ -15,7 +15,7 @@ from fanlight.adapters import loader
 from fanlight.adapters.prototype_classifier import TorchPrototypeClassifier
 from fanlight.derive.base import Data, Progress, figures
 from fanlight.derive.looking import looked, opened, origin_of
-from fanlight.derive.naming import called, listed, place
+from fanlight.derive.naming import begun, listed, made_before, prototypes
 from fanlight.drawing.number import percent
 from fanlight.drawing.trial import points
 from fanlight.errors import InvalidField
@@ -34,16 +34,12 @@ def remove(
     Errors: InvalidField, BadRequest.
     """
     model = opened(bundle)
-    gone = sorted(set(gone))
+    gone = prototypes(gone, len(model.own))
     _check(model, gone)
     every = sorted({*_removed(model), *gone})  # what went before stays out
-    stories = derived.lineage(bundle)
-    base = stories[0]["parent"]["name"] if stories else model.name
-    name = called(base, [*(s["change"] for s in stories), {"remove": gone}])
-    folder = place(into, name, job)
+    name, folder = begun(bundle, model.name, {"remove": gone}, into, job)
     if folder.exists():
-        made = loader.load({"bundle": str(folder)})
-        return {**derived.lineage(folder)[-1], "bundle": str(folder), "name": name, "digest": made.digest}
+        return made_before(folder, name)
     origin = origin_of(model)
     tell(0.02, "looking at the pictures")
     seen = looked(model, data, model.classes, tell)
@@ -91,22 +87,13 @@ def _removed(model: TorchPrototypeClassifier) -> list[int]:
 
 
 def _check(model: TorchPrototypeClassifier, gone: Sequence[int]) -> None:
-    """Errors: InvalidField for a prototype that is not there, is out already, or is the last of its class."""
-    count, already = len(model.own), _removed(model)
+    """Errors: InvalidField for a prototype that is out already, or is the last of its class."""
+    already = _removed(model)
     for j in gone:
-        if not 0 <= j < count:
-            raise InvalidField(
-                f"There is no prototype {j}: they are numbered from 0 to {count - 1}.",
-                code="unknown_prototype",
-                given=j,
-                allowed=[0, count - 1],
-            )
         if j in already:
             raise InvalidField(
                 f"Prototype {j} was taken out before.", code="unknown_prototype", given=j, allowed="another one"
             )
-    if not gone:
-        raise InvalidField("No prototype is named.", code="unknown_prototype", given=[], allowed=[0, count - 1])
     own = model.own.numpy()
     for c in sorted({int(own[j]) for j in gone}):
         if not set(np.flatnonzero(own == c).tolist()) - {*gone, *already}:
