@@ -105,7 +105,9 @@ def server(tmp_path: Path) -> Iterator[TestClient]:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with TestClient(create(settings, token=TOKEN), headers=headers) as http:
         end = time.monotonic() + 60
-        while http.get("/readyz").status_code != 200 or not http.get("/api/v1/datasets").json():
+        while http.get("/readyz").status_code != 200 or "pictures" not in [
+            d["id"] for d in http.get("/api/v1/datasets").json()
+        ]:
             assert time.monotonic() < end
             time.sleep(0.05)
         yield http

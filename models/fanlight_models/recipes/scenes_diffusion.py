@@ -2,7 +2,7 @@
 writes the folder `scenes-diffusion` in diffusers' layout, and measures the gate.
 
 Every step draws new scenes, so nothing is seen twice. A checkpoint is written every few minutes; the same command goes on from it to the same
-weights. About 0.8 s a step on one core. `python -m fanlight_models.recipes.scenes_gate FOLDER` measures a folder again.
+weights. About 0.6 s a step on one core. `python -m fanlight_models.recipes.scenes_gate FOLDER` measures a folder again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fanlight_models.worlds import scenes
 from fanlight_models.worlds.scenes.bayes import LAWS
 from fanlight_models.worlds.scenes.variants import IGNORED
 
-STEPS, BATCH, RATE, WARM, DECAY = 12_000, 64, 1.5e-3, 300, 1e-4
+STEPS, BATCH, RATE, WARM, DECAY = 9_000, 64, 1.5e-3, 300, 1e-4
 AVERAGE = 0.999  # of the weights that ship
 EVERY = 200  # steps between checkpoints
 WIDE = 0.3  # share of log-SNRs that are uniform over the trained range, for drawing; the others follow the integrator's law
