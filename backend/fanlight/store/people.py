@@ -34,6 +34,27 @@ session = Table(
     Index("ix_session_expires", "expires"),
 )
 
+# Whom a provider means by the name it has for somebody (OpenID Connect: issuer and subject). Without a person: of an account that was removed, so
+# that it does not arise again by itself.
+identity = Table(
+    "identity",
+    metadata,
+    Column("issuer", String(500), primary_key=True),
+    Column("subject", String(255), primary_key=True),
+    Column("person", String(32), ForeignKey("person.id", ondelete="SET NULL")),
+    Column("created", Micros, nullable=False),
+    Index("ix_identity_person", "person"),
+)
+
+# Answers of a provider that have begun a session, until they would be too old anyway.
+spent = Table(
+    "spent",
+    metadata,
+    Column("state_hash", String(64), primary_key=True),
+    Column("expires", Micros, nullable=False),
+    Index("ix_spent_expires", "expires"),
+)
+
 workspace = Table(
     "workspace",
     metadata,
@@ -42,6 +63,8 @@ workspace = Table(
     # quotas; where there is none the server's own limits hold
     Column("most_jobs", Integer),
     Column("most_cost", BigInteger),
+    # its share of the time, where several wait: docs/decisions/0014
+    Column("weight", Integer, nullable=False, server_default="1"),
     Column("created", Micros, nullable=False),
 )
 
