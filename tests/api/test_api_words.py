@@ -76,7 +76,11 @@ def test_the_model_is_offered_as_one_that_takes_words(api: Api) -> None:
     assert found["tiny"]["takes"] == "image"
     assert [e["name"] for e in found[MODEL]["explainers"] if e["available"]] == ["diffusion-pid"]
     info = next(e for e in api.call("GET", "/explainers").json() if e["name"] == "diffusion-pid")
-    assert set(info["asks"]) == {"drop_word", "replace_word", "exchange_words", "weigh_word"} < set(info["edits"])
+    assert (
+        set(info["asks"])
+        == {"drop_word", "replace_word", "exchange_words", "reorder_words", "weigh_word"}
+        < set(info["edits"])
+    )
 
 
 def test_seven_maps_add_up_and_words_are_known(api: Api, record: dict[str, Any]) -> None:
@@ -93,6 +97,10 @@ def test_seven_maps_add_up_and_words_are_known(api: Api, record: dict[str, Any])
         assert not detail["contradicted"][name]
     assert detail["drawn"] == {"seed": 0, "steps": 20, "guidance": 1}, "as is usual for the scenes"
     assert detail["evaluations"] == 32 * 17 and detail["floor"] == pytest.approx(0, abs=1e-9)
+    assert np.abs(detail["floor_map"]["values"]).max() < 1e-9 and detail["floor_map"]["image"].startswith(
+        "data:image/png"
+    )
+    assert detail["attention"] == [], "the optimum has no layers"
     assert "guidance" not in record["summary"] and record["provenance"]["forwards"] >= detail["evaluations"]
 
 
@@ -142,6 +150,15 @@ def test_drawing_again_is_a_job_and_no_live_answer(api: Api, record: dict[str, A
     moved = np.abs(before - after).mean(2)
     assert moved[:, :8].sum() > 0.9 * moved.sum(), "the left object alone has another colour"
     np.testing.assert_allclose(np.array(shown["moved"]["values"]), moved / 127.5, atol=2e-3)
+    words = [w[2] for w in shown["words"]]
+    single = next(s for s in shown["singles"] if words[s["word"]] == "red")
+    np.testing.assert_allclose(shown["moved"]["foretold"], single["values"])
+    expected = np.corrcoef(np.ravel(shown["moved"]["values"]), np.ravel(single["values"]))[0, 1]
+    assert shown["moved"]["correlation"] == pytest.approx(expected, rel=1e-3)
+    ours = shown["moved"]["correlations"]["a"]
+    assert ours == pytest.approx(
+        np.corrcoef(np.ravel(shown["moved"]["values"]), maps(shown)["a"].ravel())[0, 1], rel=1e-3
+    )
     assert 0.5 < shown["moved"]["correlation"] <= 1 and "“yellow” for “red”" in kept["summary"]
     # it replays to the same bytes, and live on it everything but the redrawing can be changed
     again = api.call("POST", f"/explanations/{kept['id']}/recompute").json()
@@ -156,6 +173,11 @@ def test_words_are_dropped_exchanged_and_weighed(api: Api, record: dict[str, Any
     red, blue = tokens.index("red"), tokens.index("blue")
     exchanged = told(api, saved(api, record, {"exchange_words": [blue, red]}))
     assert exchanged["redrawn_as"] == "“red” and “blue” exchanged" and len(exchanged["moved"]["words"]) == 2
+    order = [0, blue, 2, 3, 4, 5, red, 7]
+    moved = told(api, saved(api, record, {"reorder_words": order}))
+    assert moved["changed"] == exchanged["changed"], "the two words in each other's place are an order too"
+    assert moved["redrawn_as"] == "in the order “a blue circle left of a red cross”"
+    assert moved["moved"]["correlation"] == exchanged["moved"]["correlation"] > 0.5
     same = told(api, saved(api, record, {"weigh_word": [red, 1]}))
     assert np.array(same["moved"]["values"]).max() < 0.02, "weighed by 1 it is the same picture"
     dropped = told(api, saved(api, record, {"drop_word": red}))
@@ -253,6 +275,10 @@ def test_edits_that_make_no_sense_are_refused(api: Api, record: dict[str, Any]) 
         {"drop_word": True},
         {"replace_word": [1, " "]},
         {"exchange_words": [1, 1]},
+        {"reorder_words": [0, 1, 2, 3, 4, 5, 6, 7]},
+        {"reorder_words": [1, 0]},
+        {"reorder_words": [0, 1, 2, 3, 4, 5, 6, 6]},
+        {"reorder_words": 3},
         {"weigh_word": [1, 11]},
     ]
     for n, edit in enumerate(wrong):
@@ -289,10 +315,16 @@ def test_it_is_shared_exported_and_drawn_from_what_is_stored(api: Api, record: d
         assert file.status_code == 200, (form, file.text[:300])
     rows = api.call("GET", f"/explanations/{record['id']}/export.csv").text.splitlines()
     assert rows[0] == (
-        "row,column,red (nat),circle (nat),both (nat),redundant (nat),unique: red (nat),unique: circle (nat),synergy (nat)"
+        "row,column,red (nat),circle (nat),both (nat),redundant (nat),unique: red (nat),unique: circle (nat),synergy (nat),"
+        "noise floor (nat)"
     )
     exported = np.array([[float(v) for v in r.split(",")] for r in rows[1:]])
     for n, (_, values) in enumerate(maps(told(api, record)).items(), 2):
         np.testing.assert_allclose(exported[:, n].reshape(16, 16), values, rtol=1e-3)
     sums = api.call("GET", f"/artifacts/{digest}/table.csv").text.splitlines()
-    assert sums[0].startswith("map,sum") and sums[1].startswith("red,") and sums[-1].startswith("synergy,")
+    assert (
+        sums[0].startswith("map,sum")
+        and sums[1].startswith("red,")
+        and sums[-2].startswith("synergy,")
+        and sums[-1].startswith("noise floor,0")
+    )

@@ -71,8 +71,13 @@ def test_words_are_measured_from_end_to_end(api: Api, name: str) -> None:
     assert found["both"].shape == (8, 8) and found["both"].sum() > 0
     atoms = sum(found[n] for n in ("redundant", "unique_a", "unique_b", "synergy"))
     np.testing.assert_allclose(atoms, found["both"], atol=5e-3 * max(np.abs(m).max() for m in found.values()))
-    looks = np.array(detail["attention"])
+    looks = np.array([a["values"] for a in detail["attention"]])
     assert looks.shape == ((0,) if name == "three" else (len(detail["words"]), 8, 8)), "SD 3 has no cross-attention"
+    assert [a["title"] for a in detail["attention"]] in ([], [w[2] for w in detail["words"]])
+    floor = detail["floor_map"]
+    assert np.shape(floor["values"]) == (8, 8) and floor["sum"] == pytest.approx(np.sum(floor["values"]), rel=1e-2)
+    rows = api.call("GET", f"/explanations/{record['id']}/export.csv").text.splitlines()
+    assert ("attention 2: teddy bear" in rows[0]) == (name != "three") and "noise floor (nat)" in rows[0]
     again = api.call("POST", f"/explanations/{record['id']}/recompute").json()
     assert api.finished(again["id"])["verified"]["equal"]
     change = {"explanation": record["id"], "edits": [{"drop_word": 6}]}

@@ -23,7 +23,7 @@ TABLES = ("concepts", "prototypes")
 def columns(artifact: Artifact) -> dict[str, Array]:
     """`row`, `column` int32 from the upper left; of regions `region` int32; `value (unit)` float32 as it is stored.
 
-    Of kinds in `TABLES` the columns of their table; of words their seven maps.
+    Of kinds in `TABLES` the columns of their table; of words their seven maps, the noise floor and the attention of measured words, where there are.
 
     Raises:
         InvalidField: a kind that has neither.
@@ -44,6 +44,7 @@ def columns(artifact: Artifact) -> dict[str, Array]:
                 f"{read.titles[n]} ({artifact.meta['unit']})": m.ravel().astype(np.float32)
                 for n, m in read.maps.items()
             },
+            **{name: m.ravel().astype(np.float32) for name, m in _beside(artifact)},
         }
     if artifact.kind not in PICTURES:
         raise InvalidField(
@@ -62,6 +63,16 @@ def columns(artifact: Artifact) -> dict[str, Array]:
         return {"row": row, "column": column, "region": region, name: value.astype(np.float32)[region]}
     row, column = _places(value)
     return {"row": row, "column": column, name: value.ravel().astype(np.float32)}
+
+
+def _beside(artifact: Artifact) -> list[tuple[str, Array]]:
+    """What stands beside the maps of words: the noise floor, and attention, which is a share and no information."""
+    meta, arrays = artifact.meta, artifact.arrays
+    found = [(f"noise floor ({meta['unit']})", arrays["floor"])] if meta["floored"] else []
+    return found + [
+        (f"attention {n}: {word[2]}", m)
+        for n, (word, m) in enumerate(zip(meta["words"], arrays["attention"], strict=False), 1)
+    ]
 
 
 def to_csv(artifact: Artifact) -> str:

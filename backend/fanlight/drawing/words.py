@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +11,9 @@ from PIL.Image import Resampling
 from fanlight.artifact import Artifact
 from fanlight.drawing import colour, lettering
 from fanlight.drawing.base import Legend, Table
-from fanlight.drawing.information import SHOWN, Array, Read, atoms
+from fanlight.drawing.information import SHOWN, Read
 from fanlight.drawing.number import digits, signed
+from fanlight.drawing.words_parts import attention, floor, moved, painted, pair_sums, png, rows, single
 
 SIZE = 640
 UNIT = "nat per latent pixel"
@@ -50,7 +48,8 @@ class Words:
         ink, quiet, line, paper = INK[dark]
         width = size or SIZE
         picture = Image.fromarray(artifact.arrays["picture"])
-        if not artifact.meta["nodes"]:
+        meta = artifact.meta
+        if not meta["nodes"]:
             return picture.resize((width, round(width * picture.height / picture.width)), Resampling.NEAREST)
         read = Read(artifact)
         top = read.top if hi is None else hi
@@ -58,14 +57,19 @@ class Words:
         for name, values in read.maps.items():
             shots.append((f"{read.titles[name]} {digits(float(values.sum()), 2)}", painted(name, values, top, cmap)))
         if artifact.arrays["changed"].size:
-            shots.append((artifact.meta["redrawn_as"], Image.fromarray(artifact.arrays["changed"])))
-            moved = artifact.arrays["difference"].astype(np.float64)
-            shots.append(("what moved", painted("a", moved, float(moved.max()) or 1.0, cmap)))
-        rows = -(-len(shots) // 4)
+            shots.append((meta["redrawn_as"], Image.fromarray(artifact.arrays["changed"])))
+            there = artifact.arrays["difference"].astype(np.float64)
+            shots.append(("what moved", painted("a", there, float(there.max()) or 1.0, cmap)))
+        looks = artifact.arrays["attention"].astype(np.float64)
+        for n, name in zip(meta["pair"], (read.a, read.b), strict=True) if len(looks) else ():
+            shots.append((f"attention: {name}", painted("a", looks[n], float(looks.max()) or 1.0, cmap)))
+        if len(looks) and meta["floored"]:
+            shots.append(("noise floor", painted("a", artifact.arrays["floor"].astype(np.float64), top, cmap)))
+        lines = -(-len(shots) // 4)
         side, foot = width // 4, max(9, width // 36)
-        if (tall := rows * (side + foot) + 4 * foot) > width:
-            side = (width - 4 * foot) // rows - foot
-            tall = rows * (side + foot) + 4 * foot
+        if (tall := lines * (side + foot) + 4 * foot) > width:
+            side = (width - 4 * foot) // lines - foot
+            tall = lines * (side + foot) + 4 * foot
         canvas = Image.new("RGB", (4 * side, tall), paper)
         draw = ImageDraw.Draw(canvas)
         face = lettering.font(max(7, round(foot * 0.7)))
@@ -73,7 +77,7 @@ class Words:
             x, y = n % 4 * side, n // 4 * (side + foot)
             canvas.paste(_fitted(shot, side - 2), (x + 1, y + 1))
             draw.text((x + 2, y + side), lettering.fit(draw, words, face, side - 4), ink, face)
-        where = (2, rows * (side + foot), 2 * side - 8, foot)
+        where = (2, lines * (side + foot), 2 * side - 8, foot)
         _scales(canvas, draw, where, top, cmap or "sequential", face, (ink, quiet))
         _signed(draw, read, (2 * side, where[1], 4 * side - 4, foot), face, (ink, quiet, line))
         return canvas
@@ -81,11 +85,13 @@ class Words:
     def table(self, artifact: Artifact, *, classes: list[str] | None = None) -> Table:  # noqa: ARG002 (it has words)
         """Sum of each map; of the words and both the signed value of the picture with its standard error."""
         read = Read(artifact)
-        rows: list[tuple[Any, ...]] = []
+        found: list[tuple[Any, ...]] = []
         for name, values in read.maps.items():
             value, error = read.told[name] if name in read.told else (None, None)
-            rows.append((read.titles[name], _rounded(float(values.sum())), _rounded(value), _rounded(error)))
-        return Table(("map", "sum (nat)", "signed, of the picture (nat)", "± standard error (nat)"), tuple(rows))
+            found.append((read.titles[name], _rounded(float(values.sum())), _rounded(value), _rounded(error)))
+        if artifact.meta["floored"]:
+            found.append(("noise floor", _rounded(float(artifact.arrays["floor"].sum())), None, None))
+        return Table(("map", "sum (nat)", "signed, of the picture (nat)", "± standard error (nat)"), tuple(found))
 
     def detail(self, artifact: Artifact) -> dict[str, Any]:
         """Everything a page paints: maps, their standard errors and colours, signed values, all pairs, and how it was computed."""
@@ -101,9 +107,9 @@ class Words:
                     "name": name,
                     "title": read.titles[name],
                     "sum": float(values.sum()),
-                    "values": _rows(values),
-                    "errors": _rows(read.errors[name]),
-                    "image": _png(painted(name, values, read.top, None)),
+                    "values": rows(values),
+                    "errors": rows(read.errors[name]),
+                    "image": png(painted(name, values, read.top, None)),
                 }
                 for name, values in read.maps.items()
             ],
@@ -111,16 +117,17 @@ class Words:
             "interaction": {"value": value, "error": error},
             "contradicted": {n: read.contradicted(n) for n in SHOWN},
             "calibrated": {n: read.calibrated(n) for n in SHOWN},
-            "singles": [_single(read, n) for n in range(len(meta["singles"]))],
-            "matrix": [_pair(read, meta, p) for p in meta["pairs"]],
+            "singles": [single(read, n) for n in range(len(meta["singles"]))],
+            "matrix": [pair_sums(read, meta, p) for p in meta["pairs"]],
             "range": [float(arrays["alpha"][0]), float(arrays["alpha"][-1])],
             "curves": read.curves(),
             "floor": float(arrays["floor"].mean()) if meta["floored"] else None,
             "floor_sum": float(arrays["floor"].sum()) if meta["floored"] else None,
-            "attention": [_rows(m) for m in arrays["attention"]],
-            "picture": _png(Image.fromarray(arrays["picture"])),
-            "changed": _png(Image.fromarray(arrays["changed"])) if arrays["changed"].size else None,
-            "moved": _moved(read),
+            "floor_map": floor(read),
+            "attention": attention(read),
+            "picture": png(Image.fromarray(arrays["picture"])),
+            "changed": png(Image.fromarray(arrays["changed"])) if arrays["changed"].size else None,
+            "moved": moved(read),
         }
 
     def sentence(self, artifact: Artifact, *, target: str = "") -> str:  # noqa: ARG002 (there is but one)
@@ -134,20 +141,16 @@ class Words:
             f"both {signed(both)} ± {digits(eboth, 1)}; {_largest(read)}."
         ]
         if meta["redrawn_as"]:
-            moved = _moved(read)
-            like = "" if moved is None or moved["correlation"] is None else f" (correlation {moved['correlation']:.2f})"
-            said.append(f"Drawn again {meta['redrawn_as']}, it changed where the map says{like}." if like else "")
+            again = moved(read)
+            like = "" if again is None or again["correlation"] is None else f" (correlation {again['correlation']:.2f})"
+            said.append(
+                f"Drawn again {meta['redrawn_as']}" + (f", it changed where the map says{like}." if like else ".")
+            )
         if meta["drawn"] and meta["drawn"]["guidance"] != 1:
             said.append(f"Drawn with guidance {meta['drawn']['guidance']:g}, which inflates signed values.")
         if meta["cut"]:
             said.append(f"The model never saw “{meta['cut'].strip()}”.")
         return " ".join(filter(None, [*said, meta["fitted"]]))
-
-
-def painted(name: str, values: Array, top: float, cmap: str | None) -> Image.Image:
-    """A map in colours: synergy diverges about 0, all others start there."""
-    lo, chosen = (-top, "diverging") if name == "synergy" else (0.0, cmap or "sequential")
-    return Image.fromarray(colour.colours(values, lo, top, chosen))
 
 
 def _fitted(shot: Image.Image, side: int) -> Image.Image:
@@ -206,65 +209,5 @@ def _largest(read: Read) -> str:
     }[largest]
 
 
-def _single(read: Read, n: int) -> dict[str, Any]:
-    """A measured word by itself: given all others in context, else against nothing."""
-    m = read.meta["singles"][n]
-    value, error = read.signed(m)
-    values = read.map(m)
-    return {
-        "word": n,
-        "value": value,
-        "error": error,
-        "sum": float(values.sum()),
-        "values": _rows(values),
-        "errors": _rows(read.error(m)),
-    }
-
-
-def _pair(read: Read, meta: Mapping[str, Any], pair: list[int]) -> dict[str, Any]:
-    """Sums of the atoms of a pair of measured words. Given probabilities are those of the shown pair; of others they are equal."""
-    i, j = pair[:2]
-    chances = meta["chances"]
-    if chances is not None:
-        chances = {(i, j): chances, (j, i): chances[::-1]}.get(tuple(meta["pair"]))
-    one, other, both = (read.map(m) for m in pair[2:])
-    found = atoms(one, other, both, meta["rule"], chances)
-    sums = [float(m.sum()) for m in found]
-    return {"pair": [i, j], "redundant": sums[0], "unique": sums[1:3], "synergy": sums[3]}
-
-
-def _moved(read: Read) -> dict[str, Any] | None:
-    """How far the pixels moved, beside the map of the words that were changed, and Pearson's correlation of the two; None where none was."""
-    if read.meta["redrawn"] is None:
-        return None
-    moved = read.arrays["difference"].astype(np.float64)
-    changed = read.meta["redrawn_words"]
-    correlation = None
-    if changed:
-        a, b = (
-            m.ravel() - m.mean() for m in (moved, sum(read.map(read.meta["singles"][n]) for n in changed) + 0 * moved)
-        )
-        norm = float(np.sqrt((a @ a) * (b @ b)))
-        correlation = float(a @ b) / norm if norm > 0 else None
-    return {
-        "title": read.meta["redrawn_as"],
-        "words": changed,
-        "sum": float(moved.sum()),
-        "values": _rows(moved),
-        "image": _png(painted("a", moved, float(moved.max()) or 1.0, None)),
-        "correlation": correlation,
-    }
-
-
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
-
-
-def _rows(values: Array) -> list[list[float]]:
-    return [[float(f"{v:.4g}") for v in row] for row in values]
-
-
-def _png(image: Image.Image) -> str:
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()

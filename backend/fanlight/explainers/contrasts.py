@@ -289,6 +289,8 @@ def _asked(prompt: Prompt, edit: Mapping[str, Any], removal: str) -> Any:
     from fanlight_models.diffusion import generate
 
     ((kind, value),) = edit.items()
+    if kind == "reorder_words":
+        return generate.reordered(prompt, value)
     words = [prompt.words[n] for n in rewording.touched(edit)]
     if kind == "drop_word":
         return generate.dropped(prompt, words[0], removal)

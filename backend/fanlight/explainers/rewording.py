@@ -12,6 +12,7 @@ REDRAWN = {
     "drop_word": "n, from 0, of a word of the prompt: the picture is drawn again without it, from the same noise",
     "replace_word": "[n, text]: the picture is drawn again with another word there, from the same noise",
     "exchange_words": "[n, m]: the picture is drawn again with these two words in each other's place, from the same noise",
+    "reorder_words": "[n, m, ...]: every word of the prompt once: the picture is drawn again with them in this order, from the same noise",
     "weigh_word": "[n, w]: the picture is drawn again with the word weighed by w, -10 to 10; 1 is as it was, 0 without it",
 }
 """At most one of them: the last."""
@@ -46,14 +47,18 @@ def redrawn(edits: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def touched(edit: Mapping[str, Any]) -> list[int]:
-    """Numbers of the words of the prompt that a redrawing changes."""
+    """Numbers of the words of the prompt that a redrawing changes; of another order those that are no longer where they were."""
     ((kind, value),) = edit.items()
+    if kind == "reorder_words":
+        return [n for place, n in enumerate(value) if n != place]
     return [value] if kind == "drop_word" else list(value) if kind == "exchange_words" else [value[0]]
 
 
 def said(edit: Mapping[str, Any], tokens: Sequence[Sequence[Any]]) -> str:
     """A redrawing in words. Args: tokens: start, end and text of every word of the prompt."""
     ((kind, value),) = edit.items()
+    if kind == "reorder_words":
+        return f"in the order “{' '.join(tokens[n][2] for n in value)}”"
     words = [f"“{tokens[n][2]}”" for n in touched(edit)]
     if kind == "drop_word":
         return f"without {words[0]}"
@@ -83,6 +88,8 @@ def _value(kind: str, value: Any, about: Mapping[str, Any]) -> Any:
     words = len(about["tokens"])
     if kind == "drop_word":
         return _number(value, words)
+    if kind == "reorder_words":
+        return _order(value, words)
     first, second = _several(value, 2)
     if kind == "exchange_words":
         pair = sorted((_number(first, words), _number(second, words)))
@@ -97,6 +104,15 @@ def _value(kind: str, value: Any, about: Mapping[str, Any]) -> Any:
     if not 0 < len(text) <= LONGEST:
         raise ValueError(f"a word is replaced by one to {LONGEST} letters.")
     return [_number(first, words), text]
+
+
+def _order(value: Any, count: int) -> list[int]:
+    order = [_number(n, count) for n in value] if isinstance(value, (list, tuple)) else []
+    if sorted(order) != list(range(count)):
+        raise ValueError(f"an order names each of the {count} words once, from 0.")
+    if order == sorted(order):
+        raise ValueError("this is the order that the words have already.")
+    return order
 
 
 def _rule(value: Any) -> Any:
