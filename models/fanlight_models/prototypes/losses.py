@@ -78,8 +78,10 @@ def joint(
     own: Tensor,
     classes: Tensor,
     variant: Variant = "paper",
+    *,
+    coherent: bool = True,
 ) -> dict[str, Tensor]:
-    """The parts of the loss of the first stage and their weighted sum, "total"."""
+    """The parts of the loss of the first stage and their weighted sum, "total". Args: coherent: whether coherence counts in the sum."""
     per_class = len(own) // logits.shape[1]
     found = {
         "cluster": cluster(similarity, own, classes, variant),
@@ -88,5 +90,6 @@ def joint(
         "orthogonality": orthogonality(parts, per_class, variant),
     }
     found["cross_entropy"] = F.cross_entropy(logits, classes)
-    found["total"] = found["cross_entropy"] + sum(w * found[name] for name, w in WEIGHTS[variant].items())
+    weights = WEIGHTS[variant] if coherent else {**WEIGHTS[variant], "coherence": 0.0}
+    found["total"] = found["cross_entropy"] + sum(w * found[name] for name, w in weights.items())
     return found

@@ -33,13 +33,16 @@ class Plan:
 
     Args:
         variant: losses as in the paper or as in the authors' code.
-        epochs: per stage; `backbone` is 0 where the weights come from elsewhere. Projection happens once, whatever is said.
+        epochs: per stage; `backbone` is 0 where the weights come from elsewhere. Projection happens once, unless it is 0: then the gates
+            are rounded and the vectors stay what was learnt, which shows what projection is worth.
+        coherent: whether the parts of a prototype are held together by the loss.
         backbone_rate: of the backbone stage, the highest of a one-cycle schedule.
         warm_rate, joint_rate, prototype_rate: AdamW.
         slot_travel, last_travel: distance that a raw gate, and a weight of the last layer, may move in its stage.
     """
 
     variant: losses.Variant = "paper"
+    coherent: bool = True
     epochs: Mapping[str, int] = field(
         default_factory=lambda: {"backbone": 0, "warm": 5, "joint": 10, "slots": 10, "last": 15}
     )
@@ -117,7 +120,10 @@ class Training:
         for stage in STAGES:
             if stage == "projection":
                 if ("projection", 1) not in self._done:
-                    self.sources = project(self.model, self.data.plain)
+                    if self.plan.epochs.get("projection", 1):
+                        self.sources = project(self.model, self.data.plain)
+                    else:
+                        self.model.head.round_gates()
                     self._finish(stage, 1, 1, {})
                 continue
             total = self.plan.epochs.get(stage, 0)
@@ -160,7 +166,14 @@ class Training:
         if stage in ("warm", "joint"):
             found = self.model(x)
             return losses.joint(
-                found.logits, found.similarity, head.parts(), head.gate, head.own, classes, self.plan.variant
+                found.logits,
+                found.similarity,
+                head.parts(),
+                head.gate,
+                head.own,
+                classes,
+                self.plan.variant,
+                coherent=self.plan.coherent,
             )
         with torch.no_grad():
             z = self.model.features.tokens(x)
@@ -168,7 +181,7 @@ class Training:
         cross = F.cross_entropy(found.logits, classes)
         if stage == "slots":
             apart = losses.coherence(head.parts().detach(), head.gate, self.plan.variant)
-            weight = losses.SLOT_COHERENCE[self.plan.variant]
+            weight = losses.SLOT_COHERENCE[self.plan.variant] * self.plan.coherent
             return {"cross_entropy": cross, "coherence": apart, "total": cross + weight * apart}
         shrink = losses.last_layer(head.last_layer.weight, head.own)
         return {"cross_entropy": cross, "l1": shrink, "total": cross + losses.LAST_LAYER_L1 * shrink}

@@ -32,20 +32,8 @@ def measured(
     count: int,
 ) -> dict[str, Any]:
     """Everything of `quality`, and the accuracy, on the first `count` scenes of the test split. Args: labels: of the training pictures."""
-    scenes = fieldguide.split("test", count)
-    size = model.features.shape.size
-    sys.stderr.write("key points of the test scenes\n")
-    drawn = [fieldguide.draw(s, size) for s in scenes]
-    points = torch.from_numpy(np.array([d.points for d in drawn])).float()
-    visible = torch.from_numpy(np.array([d.visible for d in drawn]))
-    x = prepared(torch.from_numpy(test.images))
-    species = torch.from_numpy(test.species)
-
-    def cases() -> Iterator[quality.Seen]:
-        for at in range(0, len(x), BATCH):
-            end = at + BATCH
-            yield quality.Seen(x[at:end], species[at:end], points[at:end], visible[at:end])
-
+    cases = seen(test, count, model.features.shape.size)
+    x, species = prepared(torch.from_numpy(test.images)), torch.from_numpy(test.species)
     sys.stderr.write("accuracy, consistency, stability\n")
     model.eval().requires_grad_(False)
     with torch.inference_mode():
@@ -75,6 +63,22 @@ def measured(
         "activation_change": float(torch.cat([m.activation for m in moved]).mean()),
         "rank_change": float(torch.cat([m.rank for m in moved]).double().mean()),
     }
+
+
+def seen(test: fieldguide.Arrays, count: int, size: int) -> quality.Cases:
+    """The first `count` scenes of the test split with the places of their parts. Args: test: the same scenes, at this size."""
+    sys.stderr.write("key points of the test scenes\n")
+    drawn = [fieldguide.draw(s, size) for s in fieldguide.split("test", count)]
+    points = torch.from_numpy(np.array([d.points for d in drawn])).float()
+    visible = torch.from_numpy(np.array([d.visible for d in drawn]))
+    x, species = prepared(torch.from_numpy(test.images)), torch.from_numpy(test.species)
+
+    def cases() -> Iterator[quality.Seen]:
+        for at in range(0, len(x), BATCH):
+            end = at + BATCH
+            yield quality.Seen(x[at:end], species[at:end], points[at:end], visible[at:end])
+
+    return cases
 
 
 def _pairs(x: Tensor, j: Tensor, batch: int = 24) -> Iterator[tuple[Tensor, Tensor]]:
