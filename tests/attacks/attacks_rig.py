@@ -37,7 +37,7 @@ CLASSES = ("left", "right", "middle")
 PASSWORD = "seven quiet herons"
 SETTINGS: dict[str, Any] = {"default_model": False, "trust": "request", "threads": 1}
 TRACES = ("Traceback", 'File "', "site-packages", "fanlight/api", "sqlalchemy.", "starlette", "pydantic_core", "0x7f")
-SECRETS = (b"root:", b"[project]", b"SQLite format", b"-----BEGIN")
+SECRETS = (b"root:x:0", b"[project]", b"SQLite format", b"-----BEGIN")
 
 
 def noise(seed: int, size: tuple[int, int] = (64, 48)) -> bytes:

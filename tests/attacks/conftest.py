@@ -36,3 +36,10 @@ def target(attacked: Target) -> Iterator[Target]:
     with attacked.server.log.open("rb") as log:
         log.seek(said)
         assert b"Traceback" not in log.read(), attacked.server.output()
+
+
+@pytest.fixture
+def stranger(attacked: Target) -> Iterator[httpx.Client]:
+    """Somebody who does not know the token."""
+    with attacked.browser() as http:
+        yield http
