@@ -20,7 +20,7 @@ from fanlight_models.concepts.strategies import Strategy
 
 STEPS = 10
 SHOWN = (0, 1, 2, 3, 5, 10)
-NAMES = {"scbm": "SCBM", "hard-cbm": "hard CBM"}
+NAMES = {"scbm": "SCBM", "hard-cbm": "hard CBM", "cem": "CEM"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +113,17 @@ def summary(found: Mapping[str, Sequence[Measured]]) -> dict[str, Any]:
                     "seeds": values.mean(1).tolist(),
                 }
         out[kind] = {"figures": figures, "curves": curves}
-    other = [m.curves["hard"] for m in found["hard-cbm"]]
     out["difference"] = {}
-    for name in found["scbm"][0].curves:
-        own = [m.curves[name] for m in found["scbm"]]
-        out["difference"][name] = {}
-        for what in ("concepts", "right", "probability"):
-            mean, low, high = paired(own, other, what)
-            out["difference"][name][what] = {"mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+    for rival in (k for k in found if k != "scbm"):
+        other = [m.curves["hard"] for m in found[rival]]
+        out["difference"][rival] = {}
+        for name in found["scbm"][0].curves:
+            own = [m.curves[name] for m in found["scbm"]]
+            out["difference"][rival][name] = {}
+            for what in ("concepts", "right", "probability"):
+                mean, low, high = paired(own, other, what)
+                part = {"mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+                out["difference"][rival][name][what] = part
     return out
 
 
@@ -135,34 +138,42 @@ def _cell(part: Mapping[str, Sequence[float]], step: int) -> str:
 def tables(told: Mapping[str, Any]) -> str:
     """Markdown tables of `summary`."""
     seeds = len(next(iter(told["scbm"]["figures"].values())))
+    kinds = [k for k in NAMES if k in told]
     lines = [
         f"Without answers, mean and range over {seeds} seed{'s' if seeds > 1 else ''}:",
         "",
-        "| figure | SCBM | hard CBM |",
-        "|---|---|---|",
+        "| figure | " + " | ".join(NAMES[k] for k in kinds) + " |",
+        "|---" * (len(kinds) + 1) + "|",
     ]
     lines += [
-        f"| {k} | {_figure(told['scbm']['figures'][k])} | {_figure(told['hard-cbm']['figures'][k])} |"
-        for k in told["scbm"]["figures"]
+        f"| {figure} | " + " | ".join(_figure(told[k]["figures"][figure]) for k in kinds) + " |"
+        for figure in told["scbm"]["figures"]
     ]
     steps = [s for s in SHOWN if s < len(next(iter(told["hard-cbm"]["curves"]["hard"].values()))["mean"])]
-    rows = [(f"SCBM, {name}", part) for name, part in told["scbm"]["curves"].items()] + [
-        ("hard CBM", told["hard-cbm"]["curves"]["hard"])
+    rows = [
+        (NAMES[k] if k != "scbm" else f"{NAMES[k]}, {name}", part)
+        for k in kinds
+        for name, part in told[k]["curves"].items()
     ]
     titles = {"right": "Species right, %", "concepts": "Concepts right, % (answered ones included)"}
     for what, title in titles.items():
         lines += ["", f"{title}, after so many answers, asked by uncertainty (95 % interval over pictures):", ""]
         lines += ["| model | " + " | ".join(map(str, steps)) + " |", "|---" * (len(steps) + 1) + "|"]
         lines += [f"| {n} | " + " | ".join(_cell(part[what], s) for s in steps) + " |" for n, part in rows]
-    lines += ["", "What SCBM gains beyond the hard CBM since no answer, points, same pictures (95 % interval):", ""]
-    lines += ["| strategy, figure | " + " | ".join(map(str, steps[1:])) + " |", "|---" * len(steps) + "|"]
-    for name, part in told["difference"].items():
-        for what, title in (
-            ("right", "species right"),
-            ("probability", "P(true species)"),
-            ("concepts", "concepts right"),
-        ):
-            lines.append(f"| {name}, {title} | " + " | ".join(_cell(part[what], s) for s in steps[1:]) + " |")
+    for rival, strategies in told["difference"].items():
+        lines += [
+            "",
+            f"What SCBM gains beyond {NAMES[rival]} since no answer, points, same pictures (95 % interval):",
+            "",
+        ]
+        lines += ["| strategy, figure | " + " | ".join(map(str, steps[1:])) + " |", "|---" * len(steps) + "|"]
+        for name, part in strategies.items():
+            for what, title in (
+                ("right", "species right"),
+                ("probability", "P(true species)"),
+                ("concepts", "concepts right"),
+            ):
+                lines.append(f"| {name}, {title} | " + " | ".join(_cell(part[what], s) for s in steps[1:]) + " |")
     return "\n".join(lines)
 
 
@@ -185,16 +196,17 @@ def text(kind: str, told: Mapping[str, Any], options: argparse.Namespace) -> str
 def verdict(told: Mapping[str, Any]) -> str:
     """Sentences from the paired differences: better, worse, or not distinguished."""
     lines = []
-    for name, part in told["difference"].items():
-        words = []
-        for what, title in (("right", "species right"), ("concepts", "concepts right")):
-            low, high, mean = (part[what][k][1:] for k in ("low", "high", "mean"))
-            better, worse = sum(v > 0 for v in low), sum(v < 0 for v in high)
-            words.append(
-                f"{title}: ahead after {better} and behind after {worse} of {len(mean)} numbers of answers, "
-                f"{100 * mean[-1]:+.1f} points after {len(mean)}"
-            )
-        lines.append(f"- {name}: {'; '.join(words)}.")
+    for rival, strategies in told["difference"].items():
+        for name, part in strategies.items():
+            words = []
+            for what, title in (("right", "species right"), ("concepts", "concepts right")):
+                low, high, mean = (part[what][k][1:] for k in ("low", "high", "mean"))
+                better, worse = sum(v > 0 for v in low), sum(v < 0 for v in high)
+                words.append(
+                    f"{title}: ahead after {better} and behind after {worse} of {len(mean)} numbers of answers, "
+                    f"{100 * mean[-1]:+.1f} points after {len(mean)}"
+                )
+            lines.append(f"- {name}, beside {NAMES[rival]}: {'; '.join(words)}.")
     return "\n".join(lines)
 
 
@@ -236,7 +248,7 @@ CARD = """# {name}
 
 {tables}
 
-An answer is the true value of one concept, visible or not. Compared with the hard CBM ("ahead" and "behind": the 95 % interval excludes zero):
+An answer is the true value of one concept, visible or not. Gain since no answer, compared ("ahead" and "behind": the 95 % interval excludes zero):
 
 {verdict}
 
