@@ -56,13 +56,17 @@ def people() -> Call[list[wire.Person]]:
     return Call("GET", "/people", _list(wire.Person))
 
 
-def create_person(name: str, password: str, operator: bool = False) -> Call[wire.Person]:
-    body = {"name": name, "password": password, "operator": operator}
+def create_person(
+    name: str, password: str | None, operator: bool = False, subject: str | None = None
+) -> Call[wire.Person]:
+    """With a password, or with a subject at the provider of identities, or both."""
+    given = {"name": name, "password": password, "operator": operator, "subject": subject}
+    body = {k: v for k, v in given.items() if v is not None}
     return Call("POST", "/people", _of(wire.Person), json=body)
 
 
 def change_person(person: str, **changes: Any) -> Call[wire.Person]:
-    """Changes: password, disabled, operator."""
+    """Changes: password, disabled, operator, subject."""
     return Call("PATCH", f"/people/{person}", _of(wire.Person), json=changes)
 
 
@@ -84,7 +88,7 @@ def create_workspace(ident: str, name: str, datasets: Sequence[str] | None = Non
 
 
 def change_workspace(ident: str, **changes: Any) -> Call[wire.Workspace]:
-    """Changes: name, most_jobs, most_cost."""
+    """Changes: name, most_jobs, most_cost, weight."""
     return Call("PATCH", f"/workspaces/{ident}", _of(wire.Workspace), json=changes)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from fanlight.store import ledger
+from fanlight.store import claims, ledger
 from fanlight.store.database import Database
 from fanlight.store.tables import explanation, job
 
@@ -32,6 +32,7 @@ class Jobs:
     def add(
         self,
         *,
+        workspace: str = "w",
         principal: str = "p",
         kind: str = "explain",
         priority: int = 1,
@@ -42,9 +43,9 @@ class Jobs:
         throughput: float = 50,
     ) -> str:
         def act(conn: Connection) -> str:
-            ident = record(conn, ledger.new_id(), principal=principal)
+            ident = record(conn, ledger.new_id(), workspace=workspace, principal=principal)
             row = {
-                "workspace": "w", "principal": principal, "explanation": ident, "kind": kind, "work": {}, "priority": priority,
+                "workspace": workspace, "principal": principal, "explanation": ident, "kind": kind, "work": {}, "priority": priority,
                 "cost": cost, "deadline": deadline,
             }  # fmt: skip
             limits = {"queue_limit": queue_limit, "principal_limit": principal_limit, "throughput": throughput}
@@ -55,7 +56,7 @@ class Jobs:
         return self.db.write(act)
 
     def claim(self, owner: str, limit: int = 1, kind: str = "explain") -> list[Any]:
-        return self.db.write(lambda c: ledger.claim(c, owner, {kind: limit}))
+        return self.db.write(lambda c: claims.claim(c, owner, {kind: limit}))
 
     def row(self, name: str) -> Any:
         return self.db.read(lambda c: c.execute(select(job).where(job.c.id == name)).one())

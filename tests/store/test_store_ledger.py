@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from fanlight.errors import Conflict, Forbidden, NotFound, TooBusy
-from fanlight.store import ledger
+from fanlight.store import claims, ledger
 from fanlight.store.database import Database
 from fanlight.store.ledger import LEASE, MAX_CRASHES
 from fanlight.store.tables import explanation
@@ -93,7 +93,7 @@ def test_several_owners_at_once_never_claim_the_same_job(jobs: Any, url: str) ->
     def work(owner: str) -> None:
         other = Database(url)  # as another server would: a writer of its own
         try:
-            while rows := other.write(lambda c: ledger.claim(c, owner, {"explain": 3})):
+            while rows := other.write(lambda c: claims.claim(c, owner, {"explain": 3})):
                 with lock:
                     taken.extend(r.id for r in rows)
         finally:

@@ -27,6 +27,7 @@ class Job:
 
     priority: int
     number: int
+    principal: str
     watchers: set[str]
     state: str = "queued"
     owner: str | None = None
@@ -70,16 +71,21 @@ class Ledger(RuleBasedStateMachine):
     @rule(target=names, priority=st.integers(0, 3), principal=PEOPLE)
     def add(self, priority: int, principal: str) -> str:
         name = self.jobs.add(priority=priority, principal=principal)
-        self.model[name] = Job(priority, len(self.model), {principal})
+        self.model[name] = Job(priority, len(self.model), principal, {principal})
         return name
 
     @rule(target=attempts, owner=OWNERS, limit=st.integers(1, 3))
     def claim(self, owner: str, limit: int) -> Any:
-        free = [
-            (j.priority, j.number, n) for n, j in self.model.items() if j.open and j.owner is None and not j.cancelled
-        ]
+        free = [n for n, j in self.model.items() if j.open and j.owner is None and not j.cancelled]
+        asked: dict[tuple[int, str], list[str]] = {}
+        for n in free:  # oldest first
+            asked.setdefault((self.model[n].priority, self.model[n].principal), []).append(n)
         rows = self.jobs.claim(owner, limit)
-        assert [r.id for r in rows] == [n for _, _, n in sorted(free)[:limit]]
+        urgent = sorted(self.model[n].priority for n in free)
+        assert [r.priority for r in rows] == urgent[:limit], "as many as there are, the most urgent first"
+        for (priority, principal), theirs in asked.items():
+            got = [r.id for r in rows if (r.priority, r.principal) == (priority, principal)]
+            assert got == theirs[: len(got)], "of one person by age"
         for row in rows:
             job = self.model[row.id]
             job.owner, job.attempt, job.lapsed = owner, job.attempt + 1, False

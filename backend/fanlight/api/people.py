@@ -73,7 +73,7 @@ def one(id: str, context: Services, who: Admin) -> wire.Workspace:
 
 @router.patch("/workspaces/{id}")
 def change(id: str, changes: wire.WorkspacePatch, context: Services, who: Operator) -> wire.Workspace:
-    """Name and quotas; 0 takes a quota away."""
+    """Name, weight and quotas; 0 takes a quota away."""
     return workspaces.patch(context, who, id, changes)
 
 

@@ -91,18 +91,22 @@ def quota(
     cost: Annotated[
         int | None, typer.Option(min=0, help="Most unfinished work in forward passes; 0: no quota.")
     ] = None,
+    weight: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Its share of the time where several wait; all have 1.")
+    ] = None,
     as_json: Json = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Say how much a workspace may ask for at a time; without an option, show it."""
-    changes = {k: v for k, v in {"most_jobs": jobs, "most_cost": cost}.items() if v is not None}
+    """Say how much a workspace may ask for at a time, and its share of the time; without an option, show it."""
+    changes = {k: v for k, v in {"most_jobs": jobs, "most_cost": cost, "weight": weight}.items() if v is not None}
     with connect(url, token) as client:
         call = administration.change_workspace(workspace, **changes) if changes else administration.workspace(workspace)
         found: Workspace = client.send(call)
     if as_json:
         return emit(found)
-    say(f"{_of(found.jobs, found.most_jobs)} unfinished jobs, {_of(found.cost, found.most_cost)} forward passes.")
+    taken = f"{_of(found.jobs, found.most_jobs)} unfinished jobs, {_of(found.cost, found.most_cost)} forward passes"
+    say(f"{taken}; weight {found.weight}.")
 
 
 @app.command()

@@ -11,13 +11,15 @@ from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from sqlalchemy import Connection, Row, bindparam, func, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from fanlight import meters
 from fanlight.engine.base import Handle, Work
 from fanlight.errors import ComputeFailed, FanlightError, Unavailable
+from fanlight.service import turns
 from fanlight.service.outcome import finished, predicted, unmeasured, verified
-from fanlight.store import ledger
+from fanlight.service.waiting import Waiting
+from fanlight.store import claims, ledger
 from fanlight.store.database import now
 from fanlight.store.news import News
 from fanlight.store.tables import explanation, job
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Most jobs that this server holds at a time per compute worker. A check may hold a copy of its network, so there is one.
-HELD = {"explain": 64, "trust": 4, "check": 1}
 RENEW = 10.0
 _STATE = select(explanation.c.state).where(explanation.c.id == bindparam("id"))
 TOGETHER = 0.01  # seconds in which the jobs of a batch say that they have begun
@@ -47,7 +47,8 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._handles: dict[str, Handle] = {}
-        self._kinds: dict[str, str] = {}
+        self._held: dict[str, Row[Any]] = {}
+        self.waiting = Waiting()
         self._news: dict[str, dict[str, Any]] = {}
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._begun: list[Row[Any]] = []
@@ -138,15 +139,7 @@ class Dispatcher:
         """Measured throughput against what is before it and what is left of it."""
         left = row.cost * (1 - progress)
         if row.state == "queued" and row.id not in self._news:
-            ahead = conn.execute(
-                select(func.coalesce(func.sum(job.c.cost * (1 - job.c.progress)), 0)).where(
-                    job.c.workspace == row.workspace,
-                    job.c.state.in_(ledger.OPEN),
-                    job.c.priority <= row.priority,
-                    job.c.created < row.created,
-                )
-            ).scalar_one()
-            left += float(ahead)
+            left += self.waiting.ahead(conn, row)
         return round(float(left) / max(self.throughput, 0.1), 1)
 
     # --- the ledger's side
@@ -164,13 +157,19 @@ class Dispatcher:
                 await asyncio.wait_for(self._wake.wait(), 1.0)
 
     async def _claim(self) -> None:
-        held = Counter(self._kinds.values())
-        limits = {kind: limit * self.workers for kind, limit in HELD.items()}
+        held = Counter(row.kind for row in self._held.values())
+        limits = {kind: limit * self.workers for kind, limit in turns.HELD.items()}
         most = {kind: limit - held[kind] for kind, limit in limits.items() if held[kind] < limit}
-        if not most or not await self.context.db.aread(lambda c: _any_free(c, most)):
+        if not most or not await self.context.db.aread(lambda c: claims.any_free(c, most)):
             return
-        for row in await self.context.db.awrite(lambda c: ledger.claim(c, self.owner, most)):
-            self._kinds[row.id] = row.kind
+        turn = turns.turn(self.throughput)
+
+        def room(kind: str, priority: int) -> claims.Room:
+            return turns.room(list(self._held.values()), kind, priority, workers=self.workers, turn=turn)
+
+        rows = await self.context.db.awrite(lambda c: claims.claim(c, self.owner, most, room=room, quantum=turn))
+        for row in rows:
+            self._held[row.id] = row
             self._tasks[row.id] = asyncio.create_task(self._attend(row))
 
     async def _renew_loop(self) -> None:
@@ -238,7 +237,7 @@ class Dispatcher:
                 await self._give_back(row, None if isinstance(e, Unavailable) else e)
             await asyncio.sleep(0.5)
         finally:
-            for kept in (self._handles, self._kinds, self._news, self._tasks):
+            for kept in (self._handles, self._held, self._news, self._tasks):
                 kept.pop(name, None)
             self._wake.set()
 
@@ -387,7 +386,3 @@ class Dispatcher:
             **news,
         }
         self.context.bus.publish(row.workspace, data)
-
-
-def _any_free(conn: Connection, kinds: Collection[str]) -> bool:
-    return any(conn.execute(ledger.free(kind).limit(1)).first() for kind in kinds)

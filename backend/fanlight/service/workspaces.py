@@ -57,7 +57,7 @@ def one(context: Context, visitor: Visitor, ident: str) -> wire.Workspace:
 
 
 def patch(context: Context, visitor: Visitor, ident: str, changes: wire.WorkspacePatch) -> wire.Workspace:
-    """Name and quotas."""
+    """Name, quotas and weight."""
     given = changes.model_dump(exclude_none=True)
     values = {k: (v or None) for k, v in given.items()}
 
@@ -175,5 +175,5 @@ def _one(conn: Connection, ident: str) -> wire.Workspace:
     count = select(func.count()).select_from(member).where(member.c.workspace == ident)
     return wire.Workspace(
         id=row.id, name=row.name, created=row.created / 1e6, members=conn.execute(count).scalar_one(),
-        most_jobs=row.most_jobs, most_cost=row.most_cost, jobs=int(jobs), cost=int(cost),
+        most_jobs=row.most_jobs, most_cost=row.most_cost, weight=row.weight, jobs=int(jobs), cost=int(cost),
     )  # fmt: skip

@@ -16,14 +16,12 @@ import structlog
 from sqlalchemy import (
     Connection,
     Row,
-    Select,
     and_,
     bindparam,
     case,
     delete,
     func,
     insert,
-    literal,
     or_,
     select,
     update,
@@ -31,7 +29,8 @@ from sqlalchemy import (
 
 from fanlight import meters
 from fanlight.errors import Conflict, Forbidden, TooBusy, unknown
-from fanlight.store import quota
+from fanlight.store import claims, quota
+from fanlight.store.claims import LEASE as LEASE
 from fanlight.store.database import now
 from fanlight.store.news import announce
 from fanlight.store.quota import OPEN as OPEN
@@ -39,7 +38,6 @@ from fanlight.store.tables import event, explanation, job, watcher
 
 log = structlog.get_logger()
 SECOND = 1_000_000
-LEASE = 30 * SECOND
 MAX_CRASHES = 3
 _QUEUED = select(
     func.coalesce(func.sum(job.c.cost), 0),
@@ -121,36 +119,6 @@ def watch(conn: Connection, name: str, principal: str) -> None:
         conn.execute(update(job).where(job.c.id == name).values(cancel_requested=False))
 
 
-def claim(conn: Connection, owner: str, most: Mapping[str, int]) -> list[Row[Any]]:
-    """Takes free jobs for `owner`, most urgent first, at most so many of each kind; each begins a new attempt under a fresh lease.
-
-    A row has besides its columns `claimed`, the time by the database's clock, and `recomputes` of its explanation.
-    """
-    t = now(conn)
-    names: list[str] = []
-    for kind, limit in most.items():
-        names.extend(
-            r.id
-            for r in conn.execute(
-                free(kind).order_by(job.c.priority, job.c.created).limit(limit).with_for_update(skip_locked=True)
-            )
-        )
-    if not names:
-        return []
-    conn.execute(
-        update(job).where(job.c.id.in_(names)).values(owner=owner, attempt=job.c.attempt + 1, lease_until=t + LEASE)
-    )
-    taken = select(job, literal(t).label("claimed"), explanation.c.recomputes)
-    taken = taken.outerjoin(explanation, explanation.c.id == job.c.explanation).where(job.c.id.in_(names))
-    return list(conn.execute(taken.order_by(job.c.priority, job.c.created)))
-
-
-def free(kind: str) -> Select[tuple[str]]:
-    """The ids of jobs that nobody works on and somebody waits for."""
-    wanted = select(job.c.id).where(job.c.state.in_(OPEN), job.c.kind == kind, job.c.owner.is_(None))
-    return wanted.where(job.c.cancel_requested.is_(False))
-
-
 def renew(conn: Connection, owner: str, held: Collection[str]) -> set[str]:
     """Renews the leases of `owner` on what it really works on; returns those to stop: taken over by others, or to be cancelled."""
     ours = and_(job.c.owner == owner, job.c.state.in_(OPEN), job.c.id.in_(held))
@@ -201,15 +169,18 @@ def settle(
     held = {"name": name, "at": attempt, "by": owner}
     over = {"state": state, "finished": now(conn), "error": error, "owner": None, "lease_until": None}
     over |= {"progress": 1.0} if state == "succeeded" else {}
+    if state in ("cancelled", "expired"):
+        claims.refund(conn, conn.execute(select(job).where(_held(name, attempt, owner))).all())
     hit = conn.execute(_HELD, {**held, **over}).rowcount
     return bool(hit)
 
 
 def release(conn: Connection, name: str, attempt: int, owner: str, *, crashed: bool) -> bool:
     """Gives a job back to the queue; returns whether it did. A job that may be to blame for MAX_CRASHES crashes is to be settled instead."""
-    row = conn.execute(select(job.c.crashes).where(_held(name, attempt, owner))).first()
+    row = conn.execute(select(job).where(_held(name, attempt, owner))).first()
     if row is None or (crashed and row.crashes + 1 >= MAX_CRASHES):
         return False
+    claims.refund(conn, [row])
     conn.execute(
         update(job)
         .where(job.c.id == name)
@@ -229,7 +200,9 @@ def reclaim(conn: Connection, *, held: Collection[str] = (), dead: bool = False)
     lost = and_(job.c.state.in_(OPEN), job.c.owner.is_not(None), job.c.id.not_in(held))
     if not dead:
         lost = and_(lost, job.c.lease_until < now(conn))
-    names = list(conn.execute(select(job.c.id).where(lost)).scalars())
+    rows = conn.execute(select(job).where(lost)).all()
+    names = [r.id for r in rows]
+    claims.refund(conn, rows)
     meters.lost_leases.inc(len(names))
     conn.execute(
         update(job)

@@ -174,6 +174,9 @@ tag = Table(
     Index("ix_tag_tag", "workspace", "tag"),
 )
 
+FREE = "state = 'queued' AND owner IS NULL AND NOT cancel_requested"
+"""A job that nobody works on and somebody waits for, as the index of them says it; PostgreSQL and SQLite use it only for these very words."""
+
 job = Table(
     "job",
     metadata,
@@ -198,8 +201,31 @@ job = Table(
     Column("started", Micros),
     Column("finished", Micros),
     Index("ix_job_open", "state", "priority", "created"),
+    Index(
+        "ix_job_free",
+        "kind",
+        "priority",
+        "workspace",
+        "principal",
+        "created",
+        sqlite_where=text(FREE),
+        postgresql_where=text(FREE),
+    ),
     Index("ix_job_explanation", "explanation"),
     Index("ix_job_recent", "workspace", "created"),
+)
+
+# Whose turn it is: `claims` keeps here what each workspace (principal "") and each person in it may still take of a class, or owes.
+lane = Table(
+    "lane",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("priority", Integer, primary_key=True),
+    Column("space", String(64), primary_key=True),
+    Column("principal", String(64), primary_key=True),
+    Column("deficit", Float, nullable=False),
+    Column("allowance", Float, nullable=False),
+    Column("turn", BigInteger, nullable=False),
 )
 
 watcher = Table(

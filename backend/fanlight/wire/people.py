@@ -14,6 +14,8 @@ Login = Annotated[
 ]
 WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Password = Annotated[str, Field(max_length=1024)]
+Subject = Annotated[str, Field(max_length=255)]
+"""What a provider of identities calls somebody, for ever."""
 
 
 class Membership(Wire):
@@ -47,15 +49,21 @@ class PasswordChange(Request):
 
 
 class PersonRequest(Request):
+    """With a password, or with a subject, or both."""
+
     name: Login
-    password: Password
+    password: Password | None = None
     operator: bool = False
+    subject: Subject | None = None
 
 
 class PersonPatch(Request):
+    """An empty subject takes the link to the provider away."""
+
     password: Password | None = None
     disabled: bool | None = None
     operator: bool | None = None
+    subject: Subject | None = None
 
 
 class Person(Wire):
@@ -66,6 +74,8 @@ class Person(Wire):
     created: float
     seen: float | None = None
     """When they last logged in."""
+    subject: str = ""
+    """At the provider of identities."""
     workspaces: list[Membership] = []
 
 
@@ -82,6 +92,8 @@ class WorkspacePatch(Request):
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     most_jobs: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     most_cost: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Its share of the time where several wait: 2 has twice that of 1."""
 
 
 class Workspace(Wire):
@@ -93,6 +105,7 @@ class Workspace(Wire):
     """Most unfinished jobs."""
     most_cost: int | None = None
     """Most unfinished work, in forward passes."""
+    weight: int = 1
     jobs: int
     cost: int
 

@@ -1,0 +1,106 @@
+"""How long a job will still take: what is left of it, and what will really run before it, against the measured speed.
+
+What runs before a job that waits: all that is more urgent, whoever asked for it; of its own class what workers hold already; of what waits, as
+fair turns bring it (store/claims): the older jobs of the same person, as much of each other person in the workspace, and as much of each other
+workspace, by weight, but never more than they have waiting. Only seconds are told: how many jobs others have is theirs to know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, func, or_, select, text
+
+from fanlight.store import ledger
+from fanlight.store.claims import INDEXED
+from fanlight.store.people import workspace
+from fanlight.store.tables import FREE, job
+
+KEEP = 1.0  # seconds for which a look at the whole queue is good: a list of jobs asks once
+_LEFT = job.c.cost * (1 - job.c.progress)
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """Forward passes that are ahead, of one class.
+
+    Args:
+        before: of what is more urgent or held by a worker.
+        waiting: per workspace and person.
+        weights: of workspaces; of weight 1 where they are not named.
+    """
+
+    before: float
+    waiting: Mapping[str, Mapping[str, float]]
+    weights: Mapping[str, int]
+
+    def ahead(self, space: str, person: str, older: float, cost: float) -> float:
+        """Of a job of `cost` whose person has `older` waiting before it."""
+        mine = older + cost
+        others = (c for p, c in self.waiting.get(space, {}).items() if p != person)
+        inside = older + sum(min(c, mine) for c in others)
+        share = (inside + cost) / self.weights.get(space, 1)
+        beside = (
+            min(sum(people.values()), share * self.weights.get(w, 1))
+            for w, people in self.waiting.items()
+            if w != space
+        )
+        return self.before + inside + sum(beside)
+
+
+def backlog(conn: Connection, kind: str, priority: int) -> Backlog:
+    """As it is now. Held jobs of the class count as a whole: they may be anybody's."""
+    open_ = job.c.state.in_(ledger.OPEN)
+    urgent = select(func.coalesce(func.sum(_LEFT), 0)).where(open_, job.c.priority < priority)
+    held = select(func.coalesce(func.sum(_LEFT), 0)).where(
+        open_, job.c.kind == kind, job.c.priority == priority, job.c.owner.is_not(None)
+    )
+    free = select(job.c.workspace, job.c.principal, func.sum(job.c.cost).label("cost"))
+    free = free.with_hint(job, INDEXED, "sqlite")
+    free = free.where(text(FREE), job.c.kind == kind, job.c.priority == priority)
+    waiting: dict[str, dict[str, float]] = defaultdict(dict)
+    for r in conn.execute(free.group_by(job.c.workspace, job.c.principal)):
+        waiting[r.workspace][r.principal] = float(r.cost)
+    weights = {r.id: r.weight for r in conn.execute(select(workspace.c.id, workspace.c.weight))}
+    return Backlog(float(conn.execute(urgent).scalar_one()) + float(conn.execute(held).scalar_one()), waiting, weights)
+
+
+class Waiting:
+    """Estimates, from a look at the queue that is kept for a second."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], tuple[float, Backlog]] = {}
+
+    def ahead(self, conn: Connection, row: Row[Any]) -> float:
+        """Forward passes before a job that has not begun. Args: row: of `job`."""
+        if row.owner is not None:
+            return self._held(conn, row)
+        whose = row.workspace, row.principal
+        mine = [text(FREE), job.c.kind == row.kind, job.c.priority == row.priority]
+        mine += [job.c.workspace == row.workspace, job.c.principal == row.principal, job.c.created < row.created]
+        older = float(
+            conn.execute(
+                select(func.coalesce(func.sum(job.c.cost), 0)).with_hint(job, INDEXED, "sqlite").where(*mine)
+            ).scalar_one()
+        )
+        return self._backlog(conn, row.kind, row.priority).ahead(*whose, older, row.cost)
+
+    def _held(self, conn: Connection, row: Row[Any]) -> float:
+        """Before a job that a worker has taken: what is more urgent, what runs, and what it took before."""
+        taken = and_(job.c.kind == row.kind, job.c.priority == row.priority, job.c.owner.is_not(None))
+        sooner = and_(taken, or_(job.c.state == "running", job.c.created < row.created))
+        wanted = select(func.coalesce(func.sum(_LEFT), 0)).where(
+            job.c.state.in_(ledger.OPEN), job.c.id != row.id, or_(job.c.priority < row.priority, sooner)
+        )
+        return float(conn.execute(wanted).scalar_one())
+
+    def _backlog(self, conn: Connection, kind: str, priority: int) -> Backlog:
+        at, found = self._seen.get((kind, priority), (float("-inf"), None))
+        if found is None or time.monotonic() - at > KEEP:
+            found = backlog(conn, kind, priority)
+            self._seen[kind, priority] = time.monotonic(), found
+        return found
