@@ -138,6 +138,12 @@ class Settings(BaseSettings):
         le=36500,
         description="Days after which explanations without tag, title, note, live share or sweep are deleted; 0: never.",
     )
+    event_days: int = Field(
+        7,
+        ge=1,
+        le=3650,
+        description="Days for which events are kept, so that a page that was away is told what it missed; after longer it is loaded anew.",
+    )
     embed_parents: Annotated[str, AfterValidator(_origins)] = Field(
         "",
         description="Comma-separated origins whose pages may show share pages with ?embed=1 in a frame, for example https://wiki.example.org.",

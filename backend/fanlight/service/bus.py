@@ -16,6 +16,8 @@ STREAMS = 200
 BACKLOG = 500
 HEARTBEAT = 15.0
 END: Mapping[str, Any] = {"type": "end"}  # recognised as this very object; never sent
+REFRESH: Mapping[str, Any] = {"type": "refresh"}
+"""For who comes back after events that are no longer kept: what they show may be out of date in any way."""
 
 
 class Bus:
@@ -76,9 +78,15 @@ class Bus:
     async def stream(
         self, db: Database, workspace: str, last: int | None
     ) -> AsyncIterator[tuple[int | None, Mapping[str, Any]]]:
-        """Events of a workspace: those after `last` (or from now on), then what comes. Yields (id or None, data); (None, {}) is a heartbeat."""
+        """Events of a workspace: those after `last` (or from now on), then what comes. Yields (id or None, data); (None, {}) is a heartbeat.
+
+        Where events after `last` are no longer kept, REFRESH stands for all up to now.
+        """
         with self._subscribed(workspace) as q:
             seen = last if last is not None else await db.aread(newest)
+            if last is not None and await db.aread(lambda c: pruned(c, last)):
+                seen = await db.aread(newest)
+                yield seen, REFRESH
             while True:
                 while rows := await db.aread(lambda c, s=seen: _after(c, workspace, s)):  # type: ignore[misc]
                     for row in rows:
@@ -102,6 +110,12 @@ class Bus:
 def newest(conn: Any) -> int:
     """The id of the latest event."""
     return int(conn.execute(select(event.c.id).order_by(event.c.id.desc()).limit(1)).scalar() or 0)
+
+
+def pruned(conn: Any, last: int) -> bool:
+    """Whether events after this one have been deleted. The newest never is, so that numbers go on where they were."""
+    oldest = conn.execute(select(event.c.id).order_by(event.c.id).limit(1)).scalar()
+    return oldest is not None and last < oldest - 1
 
 
 def _after(conn: Any, workspace: str, last: int) -> list[Any]:

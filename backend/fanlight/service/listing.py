@@ -68,7 +68,7 @@ def tokens(said: str) -> list[str]:
 
 def behind(conn: Connection) -> bool:
     newest = conn.execute(select(event.c.id).order_by(event.c.id.desc()).limit(1)).scalar() or 0
-    return newest > _seen(conn)
+    return newest > listed_up_to(conn)
 
 
 def refresh(context: Context) -> None:
@@ -95,7 +95,7 @@ async def keep(context: Context) -> None:
 
 def catch_up(context: Context, conn: Connection) -> None:
     """Lists what the next BATCH events name."""
-    seen = _seen(conn)
+    seen = listed_up_to(conn)
     rows = list(
         conn.execute(select(event.c.id, event.c.data).where(event.c.id > seen).order_by(event.c.id).limit(BATCH))
     )
@@ -151,7 +151,7 @@ def count(conn: Connection, workspace: str, name: str, change: int) -> None:
         conn.execute(insert(counter).values(workspace=workspace, name=name, value=change))
 
 
-def _seen(conn: Connection) -> int:
+def listed_up_to(conn: Connection) -> int:
     here = counter.c.workspace == EVERYBODY, counter.c.name == SEEN
     return int(conn.execute(select(counter.c.value).where(*here)).scalar() or 0)
 

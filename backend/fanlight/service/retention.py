@@ -1,7 +1,9 @@
-"""Retention: old explanations that nobody marked or shared are deleted, where FANLIGHT_RETENTION_DAYS asks for it. Off by default.
+"""Retention: what is deleted by age.
 
-Kept whatever their age: what has a tag, a title or a note, what a live share shows, what belongs to a sweep, what was changed into another
-record, what is not over, and the worked examples.
+Events, which streams replay, after FANLIGHT_EVENT_DAYS; never the newest, which says where numbers go on, nor what the gallery's list has not seen.
+
+Old explanations that nobody marked or shared, where FANLIGHT_RETENTION_DAYS asks for it. Off by default. Kept whatever their age: what has a tag, a
+title or a note, what a live share shows, what belongs to a sweep, what was changed into another record, what is not over, and the worked examples.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, delete, exists, func, select
 
 from fanlight.errors import FanlightError, NotFound
 from fanlight.service.context import SYSTEM, Visitor
 from fanlight.service.explain import remove
+from fanlight.service.listing import listed_up_to
 from fanlight.store.database import now
 from fanlight.store.ledger import OPEN
-from fanlight.store.tables import explanation, share, share_item, sweep_item, tag
+from fanlight.store.tables import event, explanation, share, share_item, sweep_item, tag
 
 if TYPE_CHECKING:
     from fanlight.service.context import Context
@@ -26,6 +29,7 @@ log = structlog.get_logger()
 DAY = 86_400_000_000
 EACH = 3600.0  # seconds between two looks
 AT_ONCE = 200  # deletions between two pauses, so that people's writes come through
+EVENTS = 2000  # events that are deleted in one transaction
 
 
 def due(conn: Connection, days: int, limit: int = AT_ONCE) -> list[tuple[str, str]]:
@@ -67,17 +71,38 @@ def tidy(context: Context) -> int:
     return gone
 
 
+def prune(context: Context) -> int:
+    """Deletes one portion of the oldest events; returns how many."""
+    days = context.settings.event_days
+
+    def act(conn: Connection) -> int:
+        newest = conn.execute(select(func.max(event.c.id))).scalar() or 0
+        last = min(newest - 1, listed_up_to(conn))
+        oldest = select(event.c.id, event.c.created).where(event.c.id <= last).order_by(event.c.id).limit(EVENTS)
+        before = now(conn) - days * DAY
+        ids = [r.id for r in conn.execute(oldest) if r.created < before]
+        if ids:
+            conn.execute(delete(event).where(event.c.id.in_(ids)))
+        return len(ids)
+
+    gone = context.db.write(act)
+    if gone:
+        log.info("old events deleted", count=gone, days=days)
+    return gone
+
+
 async def keep(context: Context) -> None:
     """Looks now and then, for as long as the server runs."""
-    if context.settings.retention_days == 0:
-        return
     while True:
         pause = EACH
         try:
-            if await asyncio.to_thread(tidy, context) == AT_ONCE:
+            full = await asyncio.to_thread(prune, context) == EVENTS
+            if context.settings.retention_days:
+                full = await asyncio.to_thread(tidy, context) == AT_ONCE or full
+            if full:
                 pause = 1.0
         except FanlightError as e:
-            log.warning("old explanations not deleted", problem=e.message)
+            log.warning("what is old is not deleted", problem=e.message)
         except Exception:
-            log.exception("old explanations could not be deleted")
+            log.exception("what is old could not be deleted")
         await asyncio.sleep(pause)

@@ -13,14 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, or_, select, text
+from sqlalchemy import Connection, Row, and_, func, or_, select
 
 from fanlight.store import ledger
-from fanlight.store.claims import INDEXED
+from fanlight.store.claims import of_free
 from fanlight.store.people import workspace
-from fanlight.store.tables import FREE, job
+from fanlight.store.tables import job
 
 KEEP = 1.0  # seconds for which a look at the whole queue is good: a list of jobs asks once
+_BACKLOG = of_free("""
+    SELECT workspace, principal, sum(cost) AS cost FROM job {hint}
+    WHERE {free} AND kind = :kind AND priority = :priority GROUP BY workspace, principal
+""")
+_OLDER = of_free("""
+    SELECT coalesce(sum(cost), 0) FROM job {hint}
+    WHERE {free} AND kind = :kind AND priority = :priority AND workspace = :workspace AND principal = :principal AND created < :created
+""")
 _LEFT = job.c.cost * (1 - job.c.progress)
 
 
@@ -59,11 +67,8 @@ def backlog(conn: Connection, kind: str, priority: int) -> Backlog:
     held = select(func.coalesce(func.sum(_LEFT), 0)).where(
         open_, job.c.kind == kind, job.c.priority == priority, job.c.owner.is_not(None)
     )
-    free = select(job.c.workspace, job.c.principal, func.sum(job.c.cost).label("cost"))
-    free = free.with_hint(job, INDEXED, "sqlite")
-    free = free.where(text(FREE), job.c.kind == kind, job.c.priority == priority)
     waiting: dict[str, dict[str, float]] = defaultdict(dict)
-    for r in conn.execute(free.group_by(job.c.workspace, job.c.principal)):
+    for r in conn.execute(_BACKLOG[conn.dialect.name], {"kind": kind, "priority": priority}):
         waiting[r.workspace][r.principal] = float(r.cost)
     weights = {r.id: r.weight for r in conn.execute(select(workspace.c.id, workspace.c.weight))}
     return Backlog(float(conn.execute(urgent).scalar_one()) + float(conn.execute(held).scalar_one()), waiting, weights)
@@ -80,13 +85,8 @@ class Waiting:
         if row.owner is not None:
             return self._held(conn, row)
         whose = row.workspace, row.principal
-        mine = [text(FREE), job.c.kind == row.kind, job.c.priority == row.priority]
-        mine += [job.c.workspace == row.workspace, job.c.principal == row.principal, job.c.created < row.created]
-        older = float(
-            conn.execute(
-                select(func.coalesce(func.sum(job.c.cost), 0)).with_hint(job, INDEXED, "sqlite").where(*mine)
-            ).scalar_one()
-        )
+        mine = {name: getattr(row, name) for name in ("kind", "priority", "workspace", "principal", "created")}
+        older = float(conn.execute(_OLDER[conn.dialect.name], mine).scalar_one())
         return self._backlog(conn, row.kind, row.priority).ahead(*whose, older, row.cost)
 
     def _held(self, conn: Connection, row: Row[Any]) -> float:

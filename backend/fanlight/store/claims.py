@@ -11,7 +11,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Float, Row, bindparam, case, delete, insert, literal, select, text, update
+from sqlalchemy import (
+    Connection,
+    Float,
+    Row,
+    TextClause,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal,
+    select,
+    text,
+    update,
+)
 
 from fanlight.store.database import now
 from fanlight.store.people import workspace
@@ -51,6 +64,15 @@ class Flow(NamedTuple):
     principal: str
 
 
+def of_free(statement: str) -> dict[str, TextClause]:
+    """By dialect. SQLite is told which index to use: it would rather read all that is queued.
+
+    Args: statement: with {hint} after the table, and {free} as the condition.
+    """
+    hints = {"sqlite": "INDEXED BY ix_job_free", "postgresql": ""}
+    return {dialect: text(statement.format(free=FREE, hint=hint)) for dialect, hint in hints.items()}
+
+
 # From one person's first job to the next person's, so that it costs as many looks into the index as there are people, however much each has waiting.
 _FLOWS = """
     WITH RECURSIVE flow (kind, priority, workspace, principal) AS (
@@ -67,26 +89,13 @@ _FLOWS = """
     )
     SELECT kind, priority, workspace, principal FROM flow
 """
-INDEXED = "INDEXED BY ix_job_free"  # SQLite would sort all that is queued
-FLOWS = {
-    "sqlite": text(_FLOWS.format(free=FREE, hint=INDEXED)),
-    "postgresql": text(_FLOWS.format(free=FREE, hint="")),
-}
-_NEXT = (
-    select(job.c.id, job.c.cost)
-    .with_hint(job, INDEXED, "sqlite")
-    .where(
-        text(FREE),
-        job.c.kind == bindparam("kind"),
-        job.c.priority == bindparam("priority"),
-        job.c.workspace == bindparam("workspace"),
-        job.c.principal == bindparam("principal"),
-    )
-    .order_by(job.c.created)
-    .limit(PORTION)
-    .offset(bindparam("after"))
-)
-_ANY = select(job.c.id).with_hint(job, INDEXED, "sqlite").where(text(FREE), job.c.kind == bindparam("kind")).limit(1)
+FLOWS = of_free(_FLOWS)
+_NEXT = of_free("""
+    SELECT id, cost FROM job {hint}
+    WHERE {free} AND kind = :kind AND priority = :priority AND workspace = :workspace AND principal = :principal
+    ORDER BY created LIMIT :most OFFSET :after
+""")
+_ANY = of_free("SELECT id FROM job {hint} WHERE {free} AND kind = :kind LIMIT 1")
 _UNUSED = bindparam("unused", type_=Float)
 _REFUND = (
     update(lane)
@@ -106,7 +115,7 @@ _NOBODY = Round({}, (), lambda _: 1.0)
 
 def any_free(conn: Connection, kinds: Iterable[str]) -> bool:
     """Whether there is a job that nobody works on and somebody waits for."""
-    return any(conn.execute(_ANY, {"kind": kind}).first() for kind in kinds)
+    return any(conn.execute(_ANY[conn.dialect.name], {"kind": kind}).first() for kind in kinds)
 
 
 def flows(conn: Connection) -> list[Flow]:
@@ -205,8 +214,8 @@ class _Class:
                 found = self._next(space, lambda _: True)
                 if found is not None:
                     chosen[found[0]] = (space, *found[1:])
-        free = select(job.c.id).where(job.c.id.in_(list(chosen)), text(FREE)).with_for_update(skip_locked=True)
-        locked = set(self.conn.execute(free).scalars())
+        named = select(job.c.id).where(job.c.id.in_(list(chosen))).with_for_update(skip_locked=True)
+        locked = set(self.conn.execute(named).scalars())
         for name in chosen.keys() - locked:  # somebody holds its row at this moment: it is for another time
             space, person, price = chosen[name]
             self._charge(space, person, -price)
@@ -241,8 +250,8 @@ class _Class:
         whose = space, person
         queue = self.queues.setdefault(whose, deque())
         if not queue and self.read[whose] % PORTION == 0:
-            wanted = {**self.flows[whose]._asdict(), "after": self.read[whose]}
-            queue.extend((r.id, r.cost) for r in self.conn.execute(_NEXT, wanted))
+            wanted = {**self.flows[whose]._asdict(), "after": self.read[whose], "most": PORTION}
+            queue.extend((r.id, r.cost) for r in self.conn.execute(_NEXT[self.conn.dialect.name], wanted))
             self.read[whose] += len(queue) or 1  # not to ask again
         return queue
 

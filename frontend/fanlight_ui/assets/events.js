@@ -35,6 +35,7 @@
   }
 
   function take(event) {
+    if (event?.type === "refresh") return location.reload(); // away for longer than events are kept
     if (event?.type !== "job" && event?.type !== "trust") return;
     const key = event.type + ":" + (event.id ?? event.explanation);
     waiting.delete(key);
