@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanlight.adapters import hub, weights as files
 from fanlight.artifact import canonical
+from fanlight_models.shards import strangers
 
 if TYPE_CHECKING:
     import torch
@@ -100,6 +101,11 @@ def described(folder: Path) -> dict[str, Any]:
             given=pickled,
             allowed=["model.safetensors"],
             hint="Where you trust it, load it with transformers and save it again: save_pretrained writes safetensors.",
+        )
+    if strange := strangers(folder):
+        raise files.BadWeights(
+            f"The index of the weights of “{folder.name}” names {', '.join(strange[:3])}; only safetensors of the same folder are opened.",
+            given=strange[:5],
         )
     for file in weights:
         files.check_header(file)

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -97,19 +98,25 @@ def main() -> None:
 
     decoding = ThreadPoolExecutor(1, thread_name_prefix="decoding", initializer=torch.set_num_threads, initargs=(1,))
 
+    def obey(message: dict[str, Any]) -> None:
+        if "work" in message:
+            work = Work.of(message["work"])
+            core.submit(work)
+            execution.ahead(work, decoding)
+        elif "cancel" in message:
+            core.cancel(message["cancel"])
+        elif "describe" in message:
+            core.describe(message["describe"], partial(answered, message["number"]))
+        elif "edit" in message:
+            live.submit(edit, message["number"], Work.of(message["edit"]))
+
     def read() -> None:
-        for line in sys.stdin.buffer:
-            message = orjson.loads(line)
-            if "work" in message:
-                work = Work.of(message["work"])
-                core.submit(work)
-                execution.ahead(work, decoding)
-            elif "cancel" in message:
-                core.cancel(message["cancel"])
-            elif "describe" in message:
-                core.describe(message["describe"], partial(answered, message["number"]))
-            elif "edit" in message:
-                live.submit(edit, message["number"], Work.of(message["edit"]))
+        try:
+            for line in sys.stdin.buffer:
+                obey(orjson.loads(line))
+        except Exception:  # nothing more would be heard: better no worker than a deaf one
+            traceback.print_exc()
+            os._exit(1)
         os._exit(0)
 
     def beat() -> None:

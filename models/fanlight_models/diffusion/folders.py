@@ -18,6 +18,7 @@ from fanlight_models.diffusion.generate import GUIDANCE
 from fanlight_models.diffusion.sd3 import StableThree
 from fanlight_models.diffusion.sdxl import StableXL
 from fanlight_models.diffusion.stable import BadFolder, Stable
+from fanlight_models.shards import strangers
 
 PIPELINES = {
     "StableDiffusionPipeline": ("unet", "text_encoder"),
@@ -42,6 +43,10 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
         if not list((folder / part).glob("*.safetensors")):
             raise BadFolder(
                 f"The {part} of “{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
+            )
+        if strange := strangers(folder / part):
+            raise BadFolder(
+                f"The index of the weights of {part} of “{folder.name}” names {', '.join(strange[:3])}; only safetensors beside it are opened."
             )
     network = PIPELINES[kind][0]
     config, scheduler = _json(folder / network / "config.json"), _json(folder / "scheduler/scheduler_config.json")
@@ -107,7 +112,9 @@ class _Parts:
     def tokenizer(self, number: str) -> Any:
         import transformers
 
-        return transformers.AutoTokenizer.from_pretrained(self.folder / f"tokenizer{number}", local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(
+            self.folder / f"tokenizer{number}", local_files_only=True, trust_remote_code=False
+        )
 
 
 def _json(path: Path) -> dict[str, Any]:

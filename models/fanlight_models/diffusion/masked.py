@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from fanlight_models.diffusion.words import BadPrompt, Prompt, Word
+from fanlight_models.shards import strangers
 
 LEAST = 1e-12  # a probability of 0 would make every other word redundant
 
@@ -30,12 +31,17 @@ class MaskedWords:
             raise ValueError(
                 f"“{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
             )
+        if strange := strangers(folder):
+            raise ValueError(
+                f"The index of the weights of “{folder.name}” names {', '.join(strange[:3])}, which is not opened."
+            )
         import transformers
 
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        safe = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
         if tokenizer.mask_token_id is None:
             raise ValueError(f"“{folder.name}” is no masked language model: its tokenizer has no token for a mask.")
-        model = transformers.AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+        model = transformers.AutoModelForMaskedLM.from_pretrained(folder, use_safetensors=True, **safe)
         return cls(tokenizer, model)
 
     def probabilities(self, prompt: Prompt, words: Sequence[Word]) -> tuple[float, ...]:
