@@ -13,7 +13,8 @@ from fanlight import wire
 from fanlight_ui import editing, record as parts, workbench
 from fanlight_ui.session import href
 from fanlight_ui.views import numbers
-from fanlight_ui.words_tools import band, place, rule, signed, tools
+from fanlight_ui.words_change import change, redrawn
+from fanlight_ui.words_tools import band, cross, place, rule, signed, tools
 
 KIND = "words"
 OWN = (
@@ -23,6 +24,7 @@ OWN = (
     "drop_word",
     "replace_word",
     "exchange_words",
+    "reorder_words",
     "weigh_word",
 )
 MAPS = ("a", "b", "both", "synergy", "redundant", "unique_a", "unique_b")
@@ -123,8 +125,8 @@ def _step(name: str, sign: str, words: str) -> Component:
 
 
 def body(shown: Shown) -> Component:
-    left = [picture(shown), matrix(), change(shown)]
-    right = [redrawn(shown), maps(), tools(), html.Div([band(), rule()], className="wd-two"), told(shown)]
+    left = [picture(shown), matrix(), change(shown.detail, shown.info)]
+    right = [redrawn(shown.before), maps(), tools(), html.Div([band(), rule()], className="wd-two"), told(shown)]
     return html.Div(
         [
             prompt(shown),
@@ -180,7 +182,7 @@ def prompt(shown: Shown) -> Component:
 def picture(shown: Shown) -> Component:
     text = shown.detail["prompt"]
     frame = html.Div(
-        [html.Img(alt="", className="wd-image", **place("picture")), _cross()],
+        [html.Img(alt="", className="wd-image", **place("picture")), cross()],
         className="wd-frame",
         tabIndex=0,
         role="img",
@@ -200,10 +202,6 @@ def picture(shown: Shown) -> Component:
         className="card wd-seen",
         **{"aria-label": "The picture"},
     )
-
-
-def _cross() -> Component:
-    return html.Span(className="cross", **{"aria-hidden": "true"})
 
 
 def matrix() -> Component:
@@ -227,72 +225,6 @@ def matrix() -> Component:
     )
 
 
-def change(shown: Shown) -> Component:
-    """Another prompt, the same noise."""
-    if shown.detail["drawn"] is None:
-        words: list[Component] = [
-            html.P("This picture was given, not drawn, so it cannot be drawn again with other words.")
-        ]
-    else:
-        words = [
-            html.Label("Word", htmlFor="wd-which"),
-            html.Select(id="wd-which"),
-            html.Button("Draw it without", id="wd-drop", className="button"),
-            html.Label("or put in its place", htmlFor="wd-other"),
-            html.Span(className="wd-other", **place("other")),
-            html.Button("Draw it with that", id="wd-replace", className="button", disabled=True),
-        ]
-    return html.Section(
-        [
-            html.H2("Change a word"),
-            html.Div(words, className="wd-change"),
-            html.Div(role="status", **place("drawing")),
-            html.P("The same noise, another prompt. It takes a job and gives a record of its own.", className="quiet"),
-        ],
-        className="card pad",
-        **{"aria-label": "Change a word"},
-    )
-
-
-def redrawn(shown: Shown) -> Component:
-    """The picture drawn again, beside the first, what moved and what the map says of the word."""
-
-    def figure(name: str, map: bool = False) -> Component:
-        inside = html.Canvas(**place(f"{name}-paint")) if map else html.Img(alt="", className="wd-image", **place(name))
-        return html.Figure(
-            [
-                html.Div(
-                    [inside, _cross()], className="wd-frame", **{"data-map": name}, **({"role": "img"} if map else {})
-                ),
-                html.Figcaption(**place(f"{name}-said")),
-            ]
-        )
-
-    before = (
-        dcc.Link("The record before", href=href(f"/e/{shown.before.id}/words"), className="quiet")
-        if shown.before is not None
-        else None
-    )
-    return html.Section(
-        [
-            html.Div(
-                [
-                    html.H2(**place("redrawn-title")),
-                    before,
-                    html.Button("Take it back", id="wd-back", className="button small"),
-                ],
-                className="row wd-top",
-            ),
-            html.Div([figure("was"), figure("now"), figure("moved", True), figure("said", True)], className="wd-four"),
-            html.P(**place("redrawn-said")),
-        ],
-        id="wd-redrawn",
-        className="card pad",
-        hidden=True,
-        **{"aria-label": "Drawn again"},
-    )
-
-
 def maps() -> Component:
     return html.Section(
         [html.H2("Maps", className="sr"), *(one_map(name) for name in MAPS), signed()],
@@ -307,7 +239,7 @@ def one_map(name: str) -> Component:
         [
             html.Img(alt="", className="wd-image under", **place("under")),
             html.Canvas(className="wd-paint", **place("paint")),
-            _cross(),
+            cross(),
             html.Span(className="pixel", **{"aria-hidden": "true"}),
         ],
         className="wd-frame",

@@ -11,6 +11,11 @@ def place(name: str) -> dict[str, str]:
     return {"data-wd": name}
 
 
+def cross() -> Component:
+    """What marks the same place in every picture and map."""
+    return html.Span(className="cross", **{"aria-hidden": "true"})
+
+
 def signed() -> Component:
     return html.Section(
         [

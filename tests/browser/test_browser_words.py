@@ -105,13 +105,14 @@ def test_type_a_prompt_click_two_words_read_maps_drop_one_share_open_elsewhere(
         assert me.faults() == [] and me.sideways() <= 0
 
         # drop a word: the same noise, another prompt, both pictures beside each other
+        page.click("[data-way=drop_word]")
         page.select_option("#wd-which", label="blue")
-        page.click("#wd-drop")
+        page.click("#wd-draw")
         page.wait_for_selector("#wd-redrawn:not([hidden])")
         assert record not in page.url and "without “blue”" in page.inner_text("#wd-redrawn h2")
         assert page.locator("#wd-redrawn img").evaluate_all("all => all.every(i => i.naturalWidth)")
         assert page.inner_text("#wd-map-a strong") == "A: blue", "what was chosen stays"
-        assert re.search(r"said: [\u2212\d.]+\.", page.inner_text("[data-wd=redrawn-said]"))
+        assert re.search(r"foretold: [\u2212\d.]+ ", page.inner_text("[data-wd=redrawn-said]"))
         me.shot("words-redrawn", full=True)
         assert me.faults() == []
 
@@ -172,6 +173,57 @@ def test_rule_band_undo_reload_and_save(visitor: Come, record: Any) -> None:
             before["both"],
         )
         assert sums(page) == before
+
+
+def reads(page: Any) -> str:
+    said: str = page.inner_text("[data-wd=reads]") if page.is_visible("[data-wd=reads]") else ""
+    return said
+
+
+def test_words_are_exchanged_weighed_and_reordered_and_drawn_with_the_same_noise(visitor: Come, record: Any) -> None:
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}/words")
+        page.wait_for_selector("#wd-maps canvas")
+        page.click("[data-way=weigh_word]")
+        page.select_option("#wd-which", label="blue")
+        page.fill("#wd-weight", "2.5")
+        assert reads(page) == "“a red circle left of a blue × 2.5 cross”" and "weigh_word" in page.url
+        page.click("[data-way=reorder_words]")
+        page.click("[aria-label='red: one place later']")
+        assert reads(page) == "“a circle red left of a blue cross”"
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "red: one place later"
+        page.click("[data-way=exchange_words]")
+        page.select_option("#wd-which", label="red")
+        page.select_option("#wd-with", label="blue")
+        exchanged = reads(page)
+        assert exchanged == "“a blue circle left of a red cross”"
+        page.reload()
+        page.wait_for_selector("#wd-draw:enabled")
+        assert reads(page) == exchanged, "the address holds what was not drawn yet"
+        while page.is_enabled("#wd-undo"):
+            page.keyboard.press("Control+z")
+        assert reads(page) == "" and page.is_disabled("#wd-draw") and "edits=" not in page.url
+        while page.is_enabled("#wd-redo"):
+            page.keyboard.press("Control+Shift+z")
+        assert reads(page) == exchanged
+        assert me.faults() == []
+
+        page.click("#wd-draw")
+        page.wait_for_url(lambda u: record.id not in u)
+        page.wait_for_selector("#wd-redrawn:not([hidden])")
+        with Client(me.url, me.token) as fan:
+            new = fan.explanation(page.url.split("/e/")[1].split("/")[0])
+            told = fan.describe(new.artifacts[0].digest)["detail"]["moved"]
+        assert new.parent == record.id and list(new.edits) == [{"exchange_words": [1, 6]}]
+        said = page.inner_text("[data-wd=redrawn-said]")
+        assert number(said.split("foretold: ")[1]) == pytest.approx(told["correlation"], abs=0.006)
+        page.select_option("#wd-beside", "redundant")
+        said = page.inner_text("[data-wd=redrawn-said]")
+        assert number(said.split("redundant: ")[1]) == pytest.approx(told["correlations"]["redundant"], abs=0.006)
+        assert page.is_disabled("#wd-draw") and page.is_disabled("#wd-save")
+        page.click("#wd-back")
+        page.wait_for_selector("#wd-redrawn", state="hidden")
+        assert me.sideways() <= 0 and me.faults() == []
 
 
 def test_a_word_that_was_not_measured_is_asked_about(visitor: Come, record: Any) -> None:

@@ -15,7 +15,16 @@ from fake_records import explanation
 from fanlight import wire
 from fanlight.drawing.information import NAMES
 from fanlight.explainers import rewording
-from fanlight_ui import cards, editing, record as records, subject, views, words as parts, workbench
+from fanlight_ui import (
+    cards,
+    editing,
+    record as records,
+    subject,
+    views,
+    words as parts,
+    words_change as changing,
+    workbench,
+)
 from fanlight_ui.choice import Choice
 from fanlight_ui.views import base, prediction
 
@@ -42,6 +51,8 @@ INFO = wire.ExplainerInfo(
     cost=1,
     paper=wire.Citation(citation="Somebody, 2020", link="https://doi.org/10.0/0", bibtex=""),
     docs="",
+    edits=dict(rewording.EDITS),
+    asks=sorted(rewording.REDRAWN),
 )
 PAINTER = wire.Model(
     id="painter",
@@ -105,12 +116,10 @@ def test_the_edits_are_those_of_the_method_in_its_order() -> None:
 def test_whatever_the_script_paints_is_on_the_page() -> None:
     page = [parts.head(shown()), parts.body(shown())]
     named = set(data(page, "wd"))
-    wanted = set(
-        re.findall(r'\bnode\("([a-z-]+)"', (ASSETS / "words_paint.js").read_text() + (ASSETS / "words.js").read_text())
-    )
+    wanted = set(re.findall(r'\bnode\("([a-z-]+)"', "".join(p.read_text() for p in sorted(ASSETS.glob("words*.js")))))
     assert wanted <= named, wanted - named
     ids = {getattr(c, "id", None) for c in all_of(page)}
-    assert {"wd-undo", "wd-redo", "wd-save", "wd-drop", "wd-replace", "wd-back", "ex-share", "ex-export"} <= ids
+    assert {"wd-undo", "wd-redo", "wd-save", "wd-draw", "wd-beside", "wd-back", "ex-share", "ex-export"} <= ids
 
 
 def test_edits_come_from_the_address_where_they_can_be_read() -> None:
@@ -126,9 +135,18 @@ def test_edits_come_from_the_address_where_they_can_be_read() -> None:
 
 def test_a_picture_that_was_given_is_not_drawn_again_and_the_page_says_so() -> None:
     given = shown(told={**TOLD, "detail": {**DETAIL, "drawn": None}})
-    assert "was given, not drawn" in text(parts.change(given))
-    assert not any(getattr(c, "id", None) == "wd-drop" for c in all_of(parts.change(given)))
+    part = changing.change(given.detail, given.info)
+    assert "was given, not drawn" in text(part) and not data(part, "way")
     assert "a picture of your own" in text(parts.head(given)) and "seed 11" in text(parts.head(shown()))
+
+
+def test_those_ways_of_drawing_again_are_offered_that_the_method_knows() -> None:
+    assert sorted(data(changing.change(DETAIL, INFO), "way")) == sorted(rewording.REDRAWN)
+    fewer = INFO.model_copy(update={"edits": {"drop_word": "", "set_words": ""}})
+    assert data(changing.change(DETAIL, fewer), "way") == ["drop_word"]
+    assert "method of this record is gone" in text(changing.change(DETAIL, None))
+    fields = re.search(r"const FIELDS = \{(.*?)\n  \};", (ASSETS / "words_change.js").read_text(), re.S)
+    assert fields and re.findall(r"^    (\w+):", fields[1], re.M) == [name for name, *_ in changing.WAYS]
 
 
 def test_without_its_model_a_record_is_shown_and_cannot_be_changed() -> None:

@@ -7,7 +7,7 @@
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   const valueOf = (edits, kind) => edits.find((e) => kind in e)?.[kind];
   const without = (edits, ...kinds) => edits.filter((e) => !kinds.includes(Object.keys(e)[0]));
-  const REDRAWN = ["drop_word", "replace_word", "exchange_words", "weigh_word"];
+  const REDRAWN = ["drop_word", "replace_word", "exchange_words", "reorder_words", "weigh_word"];
   const ORDER = ["set_words", "set_rule", "set_band", ...REDRAWN]; // as the server stores them
   const sorted = (edits) => [...edits].sort((a, b) => ORDER.indexOf(Object.keys(a)[0]) - ORDER.indexOf(Object.keys(b)[0]));
 
@@ -16,6 +16,13 @@
   // One word alone is a matter of the page: the server knows pairs.
   const sent = (edits) => edits.filter((e) => e.set_words?.length !== 1);
   const dirty = () => !same(sent(page.edits), page.stored);
+  // A picture is drawn by a job: until then what is shown is that of the record, and the other prompt is a draft in the address.
+  const redrawing = (edits) => edits.find((e) => REDRAWN.includes(Object.keys(e)[0])) ?? null;
+  const draft = () => { const wanted = redrawing(page.edits); return wanted && !same(wanted, redrawing(page.stored)) ? wanted : null; };
+  function answerable(edits) {
+    const wanted = redrawing(edits), drawn = redrawing(page.stored);
+    return sent(wanted && !same(wanted, drawn) ? sorted([...without(edits, ...REDRAWN), ...(drawn ? [drawn] : [])]) : edits);
+  }
 
   function change(edits, drag = false) {
     if (!page.live && !same(sent(edits), sent(page.edits))) return;
@@ -38,8 +45,9 @@
     history.replaceState(history.state, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
     keepSteps();
     buttons();
-    if (same(sent(edits), page.good)) return draw().paint(page);
+    if (same(answerable(edits), page.good)) return draw().paint(page);
     draw().chips(page); // with the click; the maps follow with the answer
+    window.fanlight.wordsChange.show(page);
     ask();
   }
   function keepSteps() {
@@ -56,8 +64,8 @@
 
   const headers = { "content-type": "application/json", accept: "application/json" };
   const NONE = { code: "no_server", message: "The server does not answer. Try again in a moment." };
-  async function call(path, body) {
-    const how = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
+  async function call(path, body, method = "POST") {
+    const how = body === undefined ? { headers } : { method, headers, body: JSON.stringify(body) };
     const answer = await fetch(`${window.fanlight.prefix}/api/v1${path}`, how).catch(() => null);
     const said = await answer?.json().catch(() => null);
     return answer?.ok ? { said } : { error: said?.error ?? NONE };
@@ -70,7 +78,7 @@
     mine.busy = true;
     while (mine.again) {
       mine.again = false;
-      const wanted = sent(mine.edits);
+      const wanted = answerable(mine.edits);
       const { said, error } = await call("/live", { explanation: mine.id, edits: wanted, session: mine.session, seq: ++mine.seq });
       if (page !== mine || mine.again || error?.code === "superseded") continue;
       if (error) { refused(error, mine); continue; }
@@ -84,7 +92,7 @@
   }
   // A change that cannot be made is taken back, with the reason.
   function refused(error, mine) {
-    mine.past = mine.past.filter((e) => !same(sent(e), mine.good));
+    mine.past = mine.past.filter((e) => !same(answerable(e), mine.good));
     go(mine.good);
     tell(error.message);
   }
@@ -150,7 +158,8 @@
     const button = make("button", { className: "button small", text: `Measure it with “${first[2]}”`, data: { measure: `${named(first)}, ${named(token)}` } });
     tell(`“${token[2]}” was not measured. The model can be asked about it: the same picture, a record of its own.`, button);
   }
-  const redraw = (edit, words) => keep([...without(sent(page.edits), ...REDRAWN), edit], words);
+  const drafted = (edit, drag) => change([...without(page.edits, ...REDRAWN), ...(edit ? [edit] : [])], drag);
+  const store = (more) => keep(sent(page.edits), draft() ? `Drawing ${window.fanlight.wordsChange.said(page, draft())}` : "Saving", more);
 
   // --- hands
 
@@ -168,15 +177,13 @@
     }
     if (data.context && data.context !== String(page.detail.context)) return again({ context: data.context === "true", words: both() }, data.context === "true" ? "Asking given the rest" : "Asking without the rest");
     if (data.rule) return change([...without(page.edits, "set_rule"), ...(data.rule === "min" ? [] : [{ set_rule: data.rule }])]);
-    const word = Number($("wd-which")?.value), text = $("wd-other")?.value.trim();
     const acts = {
       "wd-undo": () => step(page.past, page.future),
       "wd-redo": () => step(page.future, page.past),
-      "wd-save": () => keep(sent(page.edits), "Saving"),
+      "wd-save": () => store(),
+      "wd-draw": () => store(),
       "wd-all": () => change(without(page.edits, "set_band")),
       "wd-back": () => change(without(page.edits, ...REDRAWN)),
-      "wd-drop": () => redraw({ drop_word: word }, `Drawing without “${page.detail.tokens[word][2]}”`),
-      "wd-replace": () => text && redraw({ replace_word: [word, text] }, `Drawing with “${text}”`),
     };
     acts[button.id]?.();
   });
@@ -186,7 +193,7 @@
     if (!e.target.closest?.("#wd-page #ex-share") || !page || !page.live || !dirty()) return;
     e.preventDefault();
     e.stopPropagation();
-    keep(sent(page.edits), "Saving", "?share=1");
+    store("?share=1");
   }, true);
 
   document.addEventListener("keydown", (e) => {
@@ -196,7 +203,6 @@
       e.preventDefault();
       return e.shiftKey ? step(page.future, page.past) : step(page.past, page.future);
     }
-    if (e.target.id === "wd-other" && e.key === "Enter") { e.preventDefault(); return $("wd-replace").click(); }
     const frame = e.target.closest?.("#wd-page [data-map]");
     if (!frame || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "Escape") { page.at = null; return draw().at(page); }
@@ -266,16 +272,10 @@
     });
     node("rule").replaceChildren(make("div", { className: "wd-kinds", role: "group", ariaLabel: "Rule" }, ...ways),
       make("div", { id: "wd-chances", hidden: true }, ...chances.map((c) => make("label", {}, make("span"), c))));
-
-    const field = node("other");
-    if (field) {
-      const input = make("input", { id: "wd-other", maxLength: 100, autocomplete: "off" });
-      input.addEventListener("input", () => { $("wd-replace").disabled = !page.live || !input.value.trim(); });
-      field.replaceChildren(input);
-      $("wd-drop").disabled = !page.live;
-    }
   }
 
+  const settle = () => { page.dragging = false; };
+  Object.assign(window.fanlight, { wordsState: { page: () => page, drafted, settle } });
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     words: {
       start(data) {
@@ -283,7 +283,7 @@
         const session = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
         page = {
           ...data, base: valueOf(data.stored, "set_words") ? null : data.detail.pair, session, seq: 0, past: [], future: [], good: data.stored, busy: false, again: false, working: false, dragging: false, at: null, quantity: "redundant",
-          look: { fade: true, normalise: false, opacity: 90 }, chosen: () => chosen(page), measured: (t) => measured(page, t),
+          look: { fade: true, normalise: false, opacity: 90 }, chosen: () => chosen(page), measured: (t) => measured(page, t), redrawing: () => redrawing(page.edits), draft,
         };
         const one = valueOf(page.edits, "set_words");
         if (one && !one.every((k) => Number.isInteger(k) && k >= 0 && k < page.detail.words.length)) page.edits = without(page.edits, "set_words");
@@ -292,7 +292,7 @@
         controls();
         draw().paint(page);
         buttons();
-        if (!same(sent(page.edits), page.good)) ask();
+        if (!same(answerable(page.edits), page.good)) ask();
         const query = new URLSearchParams(location.search);
         if (query.has("share")) {
           query.delete("share");

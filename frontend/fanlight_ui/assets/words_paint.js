@@ -162,7 +162,7 @@
       const map = found[n], value = map.values[place[0]][place[1]], error = map.errors?.[place[0]]?.[place[1]];
       return [make("dt", { text: map.title }), make("dd", { text: `${number(value)}${error === undefined ? "" : ` ± ${number(error, 2)}`}` })];
     });
-    const attention = d.attention.length && place ? page.chosen().flatMap((k) => [make("dt", { text: `attention: ${d.words[k][2]}` }), make("dd", { text: number(d.attention[k][place[0]][place[1]]) })]) : [];
+    const attention = d.attention.length && place ? page.chosen().flatMap((k) => [make("dt", { text: `attention: ${d.words[k][2]}` }), make("dd", { text: number(d.attention[k].values[place[0]][place[1]]) })]) : [];
     const moved = place && d.moved ? [make("dt", { text: "moved" }), make("dd", { text: number(d.moved.values[place[0]][place[1]]) })] : [];
     node("values").replaceChildren(...rows, ...attention, ...moved);
   }
@@ -258,37 +258,6 @@
       : `As published, reconstructed, not verified against the paper. ${d.chances ? "An unlikely word has to say more before it counts." : "Both words count as equally likely: redundant is then the larger information, and unique never above 0."}`);
   }
 
-  // --- drawn again
-
-  function redrawn(page) {
-    const d = page.detail, root = document.getElementById("wd-redrawn"), there = !!d.changed && !!d.moved;
-    root.hidden = !there;
-    if (!there) return;
-    set(node("redrawn-title"), `Drawn again ${d.redrawn_as}`);
-    node("was").src = d.picture;
-    node("now").src = d.changed;
-    node("was").alt = `The picture of “${d.prompt}”`;
-    node("now").alt = `The same noise, ${d.redrawn_as}`;
-    set(node("was-said"), "as it was");
-    set(node("now-said"), `${d.redrawn_as}, the same seed`);
-    const top = most(d.moved.values) || 1;
-    canvas(node("moved-paint"), d.moved.values, { lo: 0, hi: top, stops: d.stops.sequential });
-    set(node("moved-said"), `what moved: 0 to ${number(top, 2)}, mean over channels of at most 2`);
-    root.querySelector('[data-map="moved"]').setAttribute("aria-label", `What moved, ${where(d.moved.values)}.`);
-    const words = d.moved.words, frame = root.querySelector('[data-map="said"]');
-    frame.parentElement.hidden = !words.length;
-    const names = words.map((k) => `“${d.words[k][2]}”`).join(" and ");
-    if (words.length) {
-      const said = words.map((k) => d.singles[k].values).reduce((x, y) => x.map((row, r) => row.map((v, c) => v + y[r][c])));
-      const peak = percentile(said);
-      canvas(node("said-paint"), said, { lo: 0, hi: peak, stops: d.stops.sequential });
-      set(node("said-said"), `what the map of ${names} said: 0 to ${number(peak, 2)} nat`);
-      frame.setAttribute("aria-label", `What ${names} said, ${where(said)}.`);
-    }
-    set(node("redrawn-said"), d.moved.correlation === null ? "The word was not measured, so that there is no map to compare with."
-      : `Correlation of what moved with what the map of ${names} said: ${number(d.moved.correlation, 2)}. The picture moves by its own way, too: this is a check of the map, not its score.`);
-  }
-
   // --- words and numbers
 
   function facts(page) {
@@ -324,22 +293,10 @@
     node("regions").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
   }
 
-  function words(page) {
-    const select = document.getElementById("wd-which"), d = page.detail;
-    if (!select) return;
-    const wanted = select.value, key = d.tokens.map((t) => t[2]).join(" ");
-    if (select.dataset.key !== key) {
-      select.replaceChildren(...d.tokens.map(([, , text], t) => make("option", { value: t, text: `${text}${d.tokens.filter((o) => o[2] === text).length > 1 ? ` (${t + 1}. word)` : ""}` })));
-      select.dataset.key = key;
-    }
-    const first = d.words[page.chosen()[0]], token = d.tokens.findIndex((t) => t[0] === first[0]);
-    select.value = page.picked || !wanted ? (page.picked ?? token) : page.by === page.chosen()[0] ? wanted : token;
-    page.by = page.chosen()[0];
-  }
-
   function paint(page) {
     if (!document.getElementById("wd-page")) return;
-    for (const act of [chips, paintMaps, bars, pairs, curve, rule, redrawn, facts, tabled, words]) act(page);
+    const { show, again } = window.fanlight.wordsChange;
+    for (const act of [chips, paintMaps, bars, pairs, curve, rule, again, facts, tabled, show]) act(page);
   }
-  window.fanlight = { ...window.fanlight, words: { paint, chips, paintMaps, at, pairs, make, node, set, number } };
+  window.fanlight = { ...window.fanlight, words: { paint, chips, paintMaps, at, pairs, make, node, set, number, canvas, where, most, percentile } };
 })();
