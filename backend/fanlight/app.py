@@ -39,6 +39,7 @@ from fanlight.api import (
     people,
     shapes,
     shares,
+    sso,
     sweeps,
     trials,
     views,
@@ -51,7 +52,7 @@ from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
 from fanlight.engine.base import Engine
 from fanlight.errors import FanlightError, NotFound
-from fanlight.service import datasets, examples, listing, retention
+from fanlight.service import datasets, examples, identities, listing, retention
 from fanlight.service.context import Context
 from fanlight.service.derivations import Derivations
 from fanlight.service.dispatch import Dispatcher
@@ -117,6 +118,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     token = token or access_token(settings)
     upgrade(settings.database)
+    provider, newcomers = sso.configured(settings, token), identities.newcomers(settings)
     blobs = Blobs(settings.artifacts)
     context = Context(settings, Database(settings.database), blobs, engine(settings, blobs))
     context.models, context.dispatcher, context.live = Models(context), Dispatcher(context), Live(context)
@@ -184,8 +186,8 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
         upload=settings.max_upload_mb * 2**20,
         policy=lambda: policy,
     )
-    app.state.entry = Entry(context.db, settings.session_days)
-    app.add_middleware(Gate, door=door, doorman=app.state.entry)
+    app.state.entry = Entry(context.db, settings.session_days, newcomers)
+    app.add_middleware(Gate, door=door, doorman=app.state.entry, provider=provider)
     app.add_middleware(Watch)
     return app
 
@@ -264,7 +266,7 @@ def access_token(settings: Settings) -> str:
 
 def serve(settings: Settings, *, browser: bool) -> int:
     """Runs the server until it is told to stop. Returns an exit code: 0, 1 where it cannot start, 4 where it refuses."""
-    logs.configure(settings.log_level, [settings.token])
+    logs.configure(settings.log_level, [settings.token, settings.oidc_client_secret])
     if not settings.loopback and not settings.token:
         _say(
             f"Refused: {settings.host} is reachable by others and no authentication is configured. "
@@ -298,7 +300,8 @@ def serve(settings: Settings, *, browser: bool) -> int:
         settings = settings.model_copy(update={"port": port})
         try:
             app = create(settings)
-            logs.configure(settings.log_level, [settings.token, access_token(settings)])
+            known = [settings.token, access_token(settings), settings.oidc_client_secret]
+            logs.configure(settings.log_level, known)
         except FanlightError as e:
             return _cannot(e.message)
         except (SQLAlchemyError, ImportError) as e:

@@ -18,10 +18,10 @@ NAMES = re.compile(r"(?i)^(authorization|cookie|set-cookie|password|passwd|secre
 # Credentials of our own and of addresses, wherever they stand in a line: group 1 is kept.
 LOOKS = re.compile(
     r"(?i)(\bbearer\s+)[^\s\"',\\]+"
-    r"|([?&]token=)[^\s\"'&\\]+"
+    r"|([?&](?:token|code|state)=)[^\s\"'&\\]+"
     r"|(/s/)[\w-]{20,}"
     r"|(\bfl_[a-z0-9]{4,32}_)[\w-]{20,}"
-    r"|(\bfanlight_[0-9a-f]{8}=)[^\s\"';\\]+"
+    r"|(\bfanlight_(?:session_|oidc_)?[0-9a-f]{8}=)[^\s\"';\\]+"
     r"|(://[^\s/:@\"']*:)[^\s/@\"']+(?=@)"
 )
 

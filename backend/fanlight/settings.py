@@ -134,6 +134,27 @@ class Settings(BaseSettings):
     share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
     retention_days: int = Field(
         0,
+    oidc_issuer: str = Field(
+        "",
+        max_length=500,
+        description="Provider of identities (OpenID Connect) that people may log in through, for example https://id.example.org/realms/lab.",
+    )
+    oidc_client_id: str = Field("", description="Name under which this server is registered with the provider.")
+    oidc_client_secret: str | None = Field(None, description="Secret of that registration. Default: a public client.")
+    oidc_scopes: str = Field(
+        "openid email profile",
+        pattern=r"\bopenid\b",
+        description="What the provider is asked for, separated by spaces.",
+    )
+    oidc_label: str = Field("single sign-on", max_length=60, description="What the login page calls the provider.")
+    oidc_new: str = Field(
+        "",
+        description="WORKSPACE=ROLE that people have whom nobody linked to an account. Default: they are refused.",
+    )
+    oidc_domains: str = Field(
+        "",
+        description="Comma-separated domains; of people whom nobody linked only those with a verified address there are let in. Default: any.",
+    )
         ge=0,
         le=36500,
         description="Days after which explanations without tag, title, note, live share or sweep are deleted; 0: never.",

@@ -19,6 +19,7 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fanlight.api import sso
 from fanlight.api.entrance import WHERE, WORKSPACE, Answer, Doorman, Entrance, cookie, same_site, secure
 from fanlight.client import credentials
 from fanlight.errors import BadRequest, FanlightError, Forbidden, NotFound, Unauthorized
@@ -27,9 +28,10 @@ from fanlight.service.entry import no_workspace
 
 log = structlog.get_logger()
 
-PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login", "/logout")
+PUBLIC = ("/healthz", "/readyz", "/s/", "/favicon.ico", "/login", *sso.PATHS, "/logout")
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 2 * 2**20  # bytes of any request but an upload
+COOKIES = 8 * 2**10  # letters of all cookies of a request; parsers further in take quadratic time over some
 UPLOADS = ("/api/v1/inputs",)
 ENDLESS = ("/api/v1/events",)
 LOCAL = ("127.0.0.1", "localhost", "[::1]", "::1", "testserver")
@@ -61,7 +63,14 @@ class Door:
     def session(self, secure: bool) -> str:
         """Name of the cookie of an account. Over TLS its prefix keeps other hosts of the domain from setting it; below a path `__Host-` cannot be
         had, because it asks for the path /."""
-        name = "fanlight_session_" + self.cookie.removeprefix("fanlight_")
+        return self._bound("fanlight_session_", secure)
+
+    def going(self, secure: bool) -> str:
+        """Name of the cookie of a browser that has gone to the provider."""
+        return self._bound("fanlight_oidc_", secure)
+
+    def _bound(self, kind: str, secure: bool) -> str:
+        name = kind + self.cookie.removeprefix("fanlight_")
         return (("__Secure-" if self.prefix else "__Host-") if secure else "") + name
 
     def sign(self, principal: str) -> str:
@@ -78,11 +87,14 @@ class Door:
 
 
 class Gate:
-    """ASGI middleware. Args: app; door; doorman: who holds a key or a session; without it only the token opens."""
+    """ASGI middleware. Args: app; door; doorman: who holds a key or a session, without it only the token opens; provider: that people may log in
+    through."""
 
-    def __init__(self, app: ASGIApp, door: Door, doorman: Doorman | None = None):
+    def __init__(
+        self, app: ASGIApp, door: Door, doorman: Doorman | None = None, provider: sso.SingleSignOn | None = None
+    ):
         self.app, self.door, self.doorman = app, door, doorman
-        self.entrance = Entrance(door, doorman)
+        self.entrance = Entrance(door, doorman, provider)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -97,7 +109,7 @@ class Gate:
         try:
             path = self._path(scope, headers)
             answer = await self._enter(scope, path, headers)
-            if answer is None and path in ("/login", "/logout"):
+            if answer is None and path in ("/login", *sso.PATHS, "/logout"):
                 answer = await self.entrance.answer(scope, receive, headers, path)
             if answer is None and path == "/favicon.ico":
                 raise NotFound("There is no icon at this address; the pages name their own.", code="not_found")
@@ -143,6 +155,10 @@ class Gate:
             path = path[len(prefix) :] or "/"
         if "\\" in path or _controls(path) or any(part in (".", "..") for part in path.split("/")):
             raise BadRequest("This path is not normal.", code="bad_path", given=path)
+        if len(headers.get("cookie", "")) > COOKIES:
+            raise BadRequest(
+                f"The cookies of this address are longer than {COOKIES // 2**10} KiB.", code="bad_headers", hint="Delete them."
+            )
         if b"%00" in scope["query_string"]:
             raise BadRequest("A query holds no NUL characters.", code="bad_query")
         return path

@@ -6,8 +6,9 @@ from fanlight import administration
 from fanlight.api.entrance import WORKSPACE
 from fanlight.api.gate import Door
 from fanlight.client import AsyncClient, credentials
-from fanlight.errors import FanlightError, Forbidden, Unauthorized
+from fanlight.errors import FanlightError, Forbidden, NotFound, Unauthorized
 from fanlight.service.context import Visitor
+from fanlight.service.provider import Claims
 
 
 class Remote:
@@ -48,6 +49,9 @@ class Remote:
         raise Unauthorized(
             "This server has no accounts.", code="wrong_login", hint="The proxy sends /login to the API."
         )
+
+    async def vouched(self, claims: Claims, used: str, until: int, old: str = "") -> str:  # noqa: ARG002
+        raise NotFound("This server has no provider of identities.", code="not_found")
 
     async def logout(self, secret: str) -> None:
         """The server does that."""

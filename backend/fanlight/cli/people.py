@@ -33,13 +33,17 @@ def add(
         typer.Option(help="WORKSPACE or WORKSPACE=ROLE to belong to; may be given several times.", show_default="none"),
     ] = None,
     operator: Annotated[bool, typer.Option("--operator", help="May look after people and workspaces.")] = False,
+    subject: Annotated[
+        str | None, typer.Option(help="What the provider of identities calls them; then no password is asked for.")
+    ] = None,
     as_json: Json = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Make an account. The password is asked for, or read from a pipe."""
     with connect(url, token) as client:
-        made = client.send(administration.create_person(name, _password(name), operator))
+        password = None if subject else _password(name)
+        made = client.send(administration.create_person(name, password, operator, subject))
         for one in workspace or []:
             ident, _, role = one.partition("=")
             client.send(administration.appoint(ident, made.id, role or "editor"))
@@ -68,6 +72,20 @@ def passwd(name: Name, as_json: Json = False, url: Url = None, token: Token = No
         _done(
             client.send(administration.change_person(name, password=_password(name))), "has another password", as_json
         )
+
+
+@app.command()
+def link(
+    name: Name,
+    subject: Annotated[str, typer.Argument(help="What the provider calls this person; empty takes the link away.")],
+    as_json: Json = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Let whoever the provider of identities means by SUBJECT log in as this account; it is logged out now."""
+    with connect(url, token) as client:
+        done = client.send(administration.change_person(name, subject=subject))
+    _done(done, "logs in through the provider" if subject else "no longer logs in through the provider", as_json)
 
 
 @app.command()

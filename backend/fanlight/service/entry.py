@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from fanlight.errors import Forbidden, TooBusy, Unauthorized, unknown
-from fanlight.service import admission, passwords
+from fanlight.service import admission, identities, passwords
 from fanlight.service.admission import SERVER
 from fanlight.service.context import ROLES, WORKSPACE, Visitor
+from fanlight.service.identities import Newcomers
+from fanlight.service.provider import Claims
 from fanlight.service.throttle import Throttle
 from fanlight.store.audit import note
 from fanlight.store.database import Database, now
@@ -31,10 +34,10 @@ FORM = 43  # letters of a session's secret
 
 
 class Entry:
-    """Args: db; days: that a session lasts. One per application."""
+    """Args: db; days: that a session lasts; newcomers: whom a provider may bring. One per application."""
 
-    def __init__(self, db: Database, days: int):
-        self.db, self.days = db, days
+    def __init__(self, db: Database, days: int, newcomers: Newcomers | None = None):
+        self.db, self.days, self._newcomers = db, days, newcomers or Newcomers()
         self._hashing = asyncio.Semaphore(TOGETHER)
         self._waiting = 0
         self._near, self._far = Throttle(OF_ONE, WINDOW), Throttle(OF_NAME, WINDOW)
@@ -94,6 +97,29 @@ class Entry:
         await self.db.awrite(lambda c: self._begin(c, row, secret, old))
         return secret
 
+    async def vouched(self, claims: Claims, used: str, until: int, old: str = "") -> str:
+        """The secret of a new session of whom a provider vouches for. Errors: provider_refused, unknown_person, no_workspace.
+
+        Args: used, until: of the provider's answer, which begins one session at most; old: as of `login`.
+        """
+        secret = secrets.token_urlsafe(32)
+
+        def act(conn: Connection) -> None:
+            identities.spend(conn, used, until)
+            row, fresh = identities.meant(conn, claims, self._newcomers)
+            by = {"issuer": claims.issuer, "subject": claims.subject}
+            if fresh:
+                note(conn, SERVER, principal(row.id), "person.create", row.id, by)
+            self._begin(conn, row, secret, old, by)
+
+        try:
+            await self.db.awrite(act)
+        except Forbidden as refused:
+            detail = {"issuer": claims.issuer, "subject": claims.subject, "email": claims.email, "code": refused.code}
+            await self.db.awrite(lambda c: note(c, SERVER, "provider", "person.refused", claims.subject, detail))
+            raise
+        return secret
+
     def patience(self, limit: tuple[str, str]) -> None:
         """Refuses who has failed too often. Args: limit: name and address. Errors: too_many_attempts."""
         if after := max(self._near.wait(limit), self._far.wait(limit[0])):
@@ -123,7 +149,9 @@ class Entry:
         finally:
             self._waiting -= 1
 
-    def _begin(self, conn: Connection, row: Row[Any], secret: str, old: str) -> None:
+    def _begin(
+        self, conn: Connection, row: Row[Any], secret: str, old: str, by: Mapping[str, str] | None = None
+    ) -> None:
         t = now(conn)
         conn.execute(delete(session).where((session.c.expires < t) | (session.c.secret_hash == fingerprint(old))))
         # Seen again, so that an account that was closed, or a password that was changed, while this one was compared opens nothing.
@@ -132,7 +160,7 @@ class Entry:
             raise Unauthorized("Name and password do not go together.", code="wrong_login")
         begun = {"person": row.id, "current": WORKSPACE, "created": t, "expires": t + self.days * DAY}
         conn.execute(insert(session).values(secret_hash=fingerprint(secret), **begun))
-        note(conn, SERVER, principal(row.id), "person.login", row.id)
+        note(conn, SERVER, principal(row.id), "person.login", row.id, by)
 
     async def logout(self, secret: str) -> None:
         """Ends a session; one that is none is no error."""

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from fanlight import wire
-from fanlight.errors import Conflict, Forbidden, unknown
-from fanlight.service import passwords
+from fanlight.errors import Conflict, Forbidden, InvalidField, unknown
+from fanlight.service import identities, passwords
 from fanlight.service.admission import SERVER
 from fanlight.service.context import ROLES, Context, Visitor
 from fanlight.service.entry import Entry, no_workspace, principal
@@ -22,9 +22,15 @@ MOST = 10_000
 
 
 def create(context: Context, visitor: Visitor, request: wire.PersonRequest) -> wire.Person:
-    """Errors: weak_password, name_taken."""
-    stored = passwords.hashed(passwords.fit(request.password, request.name))
-    ident = new_id()
+    """Errors: weak_password, name_taken, no_oidc, subject_taken."""
+    if request.password is None and not request.subject:
+        raise InvalidField(
+            "An account has a password, or a subject at the provider of identities.", code="missing", allowed=["password", "subject"]
+        )  # fmt: skip
+    stored = passwords.NOBODY
+    if request.password is not None:
+        stored = passwords.hashed(passwords.fit(request.password, request.name))
+    ident, issuer = new_id(), context.settings.oidc_issuer
 
     def act(conn: Connection) -> wire.Person:
         if conn.execute(select(person.c.id).where(person.c.name == request.name)).first() is not None:
@@ -39,8 +45,12 @@ def create(context: Context, visitor: Visitor, request: wire.PersonRequest) -> w
             "created": now(conn),
         }
         conn.execute(insert(person), row)
-        note(conn, SERVER, visitor.principal, "person.create", ident, {"operator": request.operator})
-        return _one(conn, ident)
+        said: dict[str, Any] = {"operator": request.operator}
+        if request.subject:
+            identities.link(conn, issuer, request.subject, ident)
+            said["subject"] = request.subject
+        note(conn, SERVER, visitor.principal, "person.create", ident, said)
+        return _one(conn, ident, issuer)
 
     return context.db.write(act)
 
@@ -50,17 +60,18 @@ def listed(context: Context) -> list[wire.Person]:
 
     def act(conn: Connection) -> list[wire.Person]:
         rows = list(conn.execute(select(person).order_by(person.c.name).limit(MOST)))
-        belongs = memberships(conn, None)
-        return [_wire(r, belongs.get(r.id, [])) for r in rows]
+        belongs, linked = memberships(conn, None), identities.subjects(conn, context.settings.oidc_issuer)
+        return [_wire(r, belongs.get(r.id, []), linked.get(r.id, "")) for r in rows]
 
     return context.db.read(act)
 
 
 def patch(context: Context, visitor: Visitor, ident: str, changes: wire.PersonPatch) -> wire.Person:
-    """A new password or a closed account ends every session and, where it is closed, every key that the person made.
+    """A new password or a closed account ends every session and, where it is closed, every key that the person made; another subject the sessions.
 
-    Errors: unknown_person, weak_password, yourself.
+    Errors: unknown_person, weak_password, yourself, no_oidc, subject_taken.
     """
+    issuer = context.settings.oidc_issuer
     row = context.db.read(lambda c: find(c, ident))
     fresh = None if changes.password is None else passwords.hashed(passwords.fit(changes.password, row.name))
     mine = visitor.principal == principal(row.id)
@@ -78,14 +89,17 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.PersonPa
             values["operator"] = changes.operator
         if values:
             conn.execute(update(person).where(person.c.id == row.id).values(**values))
-        if fresh is not None or changes.disabled:
+        if changes.subject is not None:
+            identities.link(conn, issuer, changes.subject, row.id)
+        if fresh is not None or changes.disabled or changes.subject is not None:
             conn.execute(delete(session).where(session.c.person == row.id))
         if changes.disabled:
             close_keys(conn, visitor, row.id)
-        said = {"disabled": changes.disabled, "operator": changes.operator, "password": True if fresh else None}
+        said = {"disabled": changes.disabled, "operator": changes.operator, "subject": changes.subject}
+        said["password"] = True if fresh else None
         detail = {k: v for k, v in said.items() if v is not None}
         note(conn, SERVER, visitor.principal, "person.change", row.id, detail)
-        return _one(conn, row.id)
+        return _one(conn, row.id, issuer)
 
     return context.db.write(act)
 
@@ -97,8 +111,9 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Person:
         row = find(conn, ident)
         if visitor.principal == principal(row.id):
             raise Conflict("You would shut yourself out.", code="yourself", hint="Another operator can do that.")
-        gone = _one(conn, row.id)
+        gone = _one(conn, row.id, context.settings.oidc_issuer)
         close_keys(conn, visitor, row.id)
+        identities.forsake(conn, row.id)
         for table in (session, member):
             conn.execute(delete(table).where(table.c.person == row.id))
         conn.execute(delete(person).where(person.c.id == row.id))
@@ -211,13 +226,14 @@ def _own(visitor: Visitor) -> str:
     return visitor.principal.removeprefix("person:")
 
 
-def _one(conn: Connection, ident: str) -> wire.Person:
+def _one(conn: Connection, ident: str, issuer: str) -> wire.Person:
     row = conn.execute(select(person).where(person.c.id == ident)).one()
-    return _wire(row, memberships(conn, ident).get(ident, []))
+    linked = identities.subjects(conn, issuer, ident)
+    return _wire(row, memberships(conn, ident).get(ident, []), linked.get(ident, ""))
 
 
-def _wire(row: Row[Any], belongs: list[wire.Membership]) -> wire.Person:
+def _wire(row: Row[Any], belongs: list[wire.Membership], subject: str) -> wire.Person:
     return wire.Person(
         id=row.id, name=row.name, operator=row.operator, disabled=row.disabled is not None, created=row.created / 1e6,
-        seen=None if row.seen is None else row.seen / 1e6, workspaces=belongs,
+        seen=None if row.seen is None else row.seen / 1e6, workspaces=belongs, subject=subject,
     )  # fmt: skip
