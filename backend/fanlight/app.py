@@ -39,7 +39,6 @@ from fanlight.api import (
     people,
     shapes,
     shares,
-    sso,
     sweeps,
     trials,
     views,
@@ -117,8 +116,8 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     """The application. Args: token: default from the settings or the data folder; pages: mount the Dash pages."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     token = token or access_token(settings)
-    upgrade(settings.database)
     provider, newcomers = sso.configured(settings, token), identities.newcomers(settings)
+    upgrade(settings.database)
     blobs = Blobs(settings.artifacts)
     context = Context(settings, Database(settings.database), blobs, engine(settings, blobs))
     context.models, context.dispatcher, context.live = Models(context), Dispatcher(context), Live(context)

@@ -131,9 +131,6 @@ class Settings(BaseSettings):
     session_days: int = Field(
         14, ge=1, le=365, description="Days after which somebody who logged in with a name has to again."
     )
-    share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
-    retention_days: int = Field(
-        0,
     oidc_issuer: str = Field(
         "",
         max_length=500,
@@ -155,6 +152,9 @@ class Settings(BaseSettings):
         "",
         description="Comma-separated domains; of people whom nobody linked only those with a verified address there are let in. Default: any.",
     )
+    share_days: int = Field(30, ge=1, le=3650, description="Days a share link lives unless told otherwise.")
+    retention_days: int = Field(
+        0,
         ge=0,
         le=36500,
         description="Days after which explanations without tag, title, note, live share or sweep are deleted; 0: never.",
