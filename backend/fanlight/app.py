@@ -39,6 +39,7 @@ from fanlight.api import (
     people,
     shapes,
     shares,
+    sso,
     sweeps,
     trials,
     views,
