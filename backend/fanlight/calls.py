@@ -190,6 +190,30 @@ class calls:
     def sweep_summary(id: str, wait: float = 0) -> Call[wire.SweepSummary]:
         return Call("GET", f"/sweeps/{id}/summary", _as(wire.SweepSummary), params={"wait": wait})
 
+    @staticmethod
+    def start_study(
+        model: str,
+        explainer: str,
+        first: Sequence[str],
+        second: Sequence[str],
+        *,
+        template: str | None = None,
+        seeds: Sequence[int] = (0,),
+        **options: Any,
+    ) -> Call[wire.Sweep]:
+        """Two lists of words against each other, as a sweep. Options: params, name."""
+        lists = _given(template=template, first=list(first), second=list(second), seeds=list(seeds))
+        body = _given(model=model, explainer=explainer, source={"words": lists}, **options)
+        return Call("POST", "/sweeps", _as(wire.Sweep), json=body)
+
+    @staticmethod
+    def study(id: str, *, column: str | None = None, rule: str | None = None) -> Call[wire.Study]:
+        return Call("GET", f"/sweeps/{id}/study", _as(wire.Study), params=_given(column=column, rule=rule))
+
+    @staticmethod
+    def study_csv(id: str, *, rule: str | None = None) -> Call[bytes]:
+        return Call("GET", f"/sweeps/{id}/study.csv", lambda r: r.content, params=_given(rule=rule))
+
     trials = staticmethod(lambda sweep: Call("GET", f"/sweeps/{sweep}/trials", _as(list[wire.Trial])))
     trial = staticmethod(lambda id: Call("GET", f"/trials/{id}", _as(wire.Trial)))
     trial_summary = staticmethod(lambda id: Call("GET", f"/trials/{id}/summary", _as(wire.TrialSummary)))

@@ -70,6 +70,7 @@ def explainers(context: Services, _: Reader) -> list[wire.ExplainerInfo]:
             edits=dict(e.edits),
             asks=sorted(e.asks),
             general=sorted(e.general),
+            pairs=e.pairs,
             paper=wire.Citation(**e.paper._asdict()),
             docs=f"docs/methods/{e.name}.md",
             world=world.score(e.name, e.version, world.shipped()),

@@ -12,12 +12,13 @@ from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
 from fanlight.drawing import sweep_page
-from fanlight.service import sweeps, sweeps_export
+from fanlight.service import studies_table, sweeps, sweeps_export
 
 router = APIRouter(route_class=StrictRoute)
 
 PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}}}
 FILES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, "text/html": {}}}}
+CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}}}}
 Cursor = Annotated[str | None, Query(max_length=300)]
 Wait = Annotated[float, Query(ge=0, le=30, description="Seconds to wait for a summary that is being made.")]
 
@@ -88,6 +89,27 @@ def cluster(
     """The mean picture or the mean map of a group of the summary."""
     blob = context.summaries.picture(who, id, number, name)
     return Response(blob, media_type="image/png", headers={"Cache-Control": "private, max-age=60"})
+
+
+@router.get("/sweeps/{id}/study")
+def study(
+    id: str,
+    context: Services,
+    who: Reader,
+    column: Annotated[str, Query(max_length=40)] = "interaction",
+    rule: studies_table.Rule = "min",
+) -> wire.Study:
+    """Of a sweep over lists of words: one number for every pair so far, with intervals, and normalised over the table."""
+    return studies_table.table(context, who, id, column, rule)
+
+
+@router.get("/sweeps/{id}/study.csv", response_class=Response, responses=CSV)
+def study_file(id: str, context: Services, who: Reader, rule: studies_table.Rule = "min") -> Response:
+    """Every picture of it as a file."""
+    headers = {"Content-Disposition": f'attachment; filename="fanlight-study-{id}.csv"'}
+    return Response(
+        studies_table.export(context, who, id, rule), media_type=sweeps_export.MEDIA["csv"], headers=headers
+    )
 
 
 @router.get("/sweeps/{id}/export.{form}", response_class=Response, responses=FILES)

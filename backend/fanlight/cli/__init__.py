@@ -17,6 +17,7 @@ from fanlight.cli import (
     prototypes,
     serve,
     share,
+    study,
     sweep,
     workspaces,
 )
@@ -48,6 +49,7 @@ app.add_typer(datasets.app, name="datasets")
 app.command("explain")(explain.explain)
 app.command("sweep")(sweep.sweep)
 app.add_typer(sweep.app, name="sweeps")
+app.command("study")(study.study)
 app.add_typer(prototypes.app, name="prototypes")
 app.add_typer(share.app, name="share")
 app.command("bench")(bench.bench)

@@ -219,6 +219,16 @@ class Explainer:
     general: ClassVar[frozenset[str]] = frozenset()
     """Those of `edits` that mean the same for every picture, so that one list of them can be applied to many."""
 
+    pairs: ClassVar[bool] = False
+    """Whether it compares two words of a prompt, so that lists of words can be gone through (`pair`)."""
+
+    @classmethod
+    def pair(cls, template: str, first: str, second: str) -> tuple[str, dict[str, Any]]:
+        """Of a method with `pairs`: the prompt of two words, and the parameters that make them its pair, in this order.
+
+        Args: template: holds {a} and {b} once each. Errors: InvalidField with a sentence."""
+        raise NotImplementedError
+
     @classmethod
     def cost(cls, params: Any, size: tuple[int, int]) -> int:
         """Forward passes (a backward counts as one more) for one input of `size` = (H, W) at these parameters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ EDITS = {
 }
 RULES = ("min", "pointwise")
 LONGEST = 100  # letters of a word that replaces another
+WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+"""As `fanlight_models.diffusion.words` finds words; a test compares the two."""
 
 
 def canonical(edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -65,6 +68,38 @@ def said(edit: Mapping[str, Any], tokens: Sequence[Sequence[Any]]) -> str:
     if kind == "replace_word":
         return f"“{value[1]}” for {words[0]}"
     return f"{words[0]} and {words[1]} exchanged" if kind == "exchange_words" else f"{words[0]} weighed by {value[1]:g}"
+
+
+def of_pair(template: str, first: str, second: str) -> tuple[str, str]:
+    """A prompt of two words, and how the parameter `words` names them there: of a repeated word which. Errors: invalid_words."""
+    if template.count("{a}") != 1 or template.count("{b}") != 1:
+        raise _unfit(f"A template holds {{a}} and {{b}} once each; “{template}” does not.", template)
+    given = {"{a}": " ".join(first.split()), "{b}": " ".join(second.split())}
+    for word in given.values():
+        if not WORD.search(word) or "," in word or "#" in word:
+            raise _unfit(f"“{word}” is no word to compare: letters or digits, neither a comma nor #.", word)
+    text, at = "", {}
+    for part in re.split(r"(\{a\}|\{b\})", template):
+        at[part] = len(text)
+        text += given.get(part, part)
+    tokens = [(m.start(), m.group().casefold()) for m in WORD.finditer(text)]
+    named = []
+    for part, word in given.items():
+        wanted = [m.group().casefold() for m in WORD.finditer(word)]
+        starts = [
+            tokens[i][0]
+            for i in range(len(tokens) - len(wanted) + 1)
+            if [t for _, t in tokens[i : i + len(wanted)]] == wanted
+        ]
+        begin = next((s for s in starts if at[part] <= s < at[part] + len(word)), None)
+        if begin is None:
+            raise _unfit(f"In “{text}”, “{word}” is only a part of another word; put a space beside {part}.", template)
+        named.append(f"{word}#{starts.index(begin) + 1}" if len(starts) > 1 else word)
+    return " ".join(text.split()), ", ".join(named)
+
+
+def _unfit(message: str, given: str) -> InvalidField:
+    return InvalidField(message, code="invalid_words", given=given, hint="For example: a photo of a {a} {b}")
 
 
 def _value(kind: str, value: Any, about: Mapping[str, Any]) -> Any:

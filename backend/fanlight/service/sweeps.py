@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, case, delete, func, insert, select, upda
 from fanlight import wire
 from fanlight.errors import Conflict, FanlightError, TooBusy, unknown
 from fanlight.explainers.registry import registry
-from fanlight.service import search, sweeps_source
+from fanlight.service import search, studies, sweeps_source
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import fitting
 from fanlight.store import ledger
@@ -37,6 +37,7 @@ def create(context: Context, visitor: Visitor, request: wire.SweepRequest) -> wi
     """
     model, explainer, params = fitting(context, request.model, request.explainer, request.params)
     context.models.target(request.model, request.target)
+    studies.fitting(model, explainer, request.source)
     items = sweeps_source.items(context, visitor, request.source)
     ident = ledger.new_id()
 
@@ -70,6 +71,7 @@ def create(context: Context, visitor: Visitor, request: wire.SweepRequest) -> wi
             )
         )
         conn.execute(insert(sweep_item), [_row(ident, n, item, t) for n, item in enumerate(items)])
+        visitor.did(conn, "sweep.create", ident, explainer=explainer.name, model=request.model, items=len(items))
         _tell(conn, visitor.workspace, ident, "running")
 
     context.db.write(act)
@@ -94,7 +96,7 @@ def _row(ident: str, position: int, item: Mapping[str, Any], t: int) -> dict[str
 
 def _called(context: Context, request: wire.SweepRequest, method: str) -> str:
     """A name where none was given."""
-    over = request.source.dataset or "a gallery"
+    over = request.source.dataset or ("lists of words" if request.source.words else "a gallery")
     return f"{method} of {context.models.name_of(request.model)} over {over}"[:200]
 
 
@@ -212,6 +214,7 @@ def _turn(context: Context, visitor: Visitor, ident: str, before: str, after: st
             {"since": t} if after == "running" else {"spent": row.spent + max(0, t - (row.since or t)), "since": None}
         )
         conn.execute(update(sweep).where(sweep.c.id == ident).values(state=after, problem=None, **clock))
+        visitor.did(conn, "sweep.resume" if after == "running" else "sweep.pause", ident)
         _tell(conn, visitor.workspace, ident, after)
 
     context.db.write(act)
@@ -255,6 +258,7 @@ def cancel(context: Context, visitor: Visitor, ident: str) -> wire.Sweep:
         spent = row.spent + (max(0, t - row.since) if row.since else 0)
         over = {"state": "cancelled", "finished": t, "spent": spent, "since": None, "problem": None}
         conn.execute(update(sweep).where(sweep.c.id == ident).values(**over))
+        visitor.did(conn, "sweep.cancel", ident)
         _tell(conn, visitor.workspace, ident, "cancelled")
 
     context.db.write(act)
@@ -275,6 +279,7 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Deleted:
             raise Conflict(f"This sweep is {row.state}.", code="not_finished", given=ident, hint="Cancel it first.")
         conn.execute(delete(sweep_item).where(sweep_item.c.sweep == ident))
         conn.execute(delete(sweep).where(sweep.c.id == ident))
+        visitor.did(conn, "sweep.delete", ident, name=row.name)
         return wire.Deleted(id=ident)
 
     return context.db.write(act)
@@ -357,6 +362,8 @@ def _wire(context: Context, conn: Connection, row: Row[Any], visitor: Visitor) -
 def about(context: Context, request: wire.SweepRequest, counts: Mapping[Any, int]) -> str:
     """What was asked, in a sentence."""
     source, n = request.source, sum(counts.values())
+    if source.words is not None:
+        return studies.about(source.words)
     which = f"{n:,} pictures"
     if source.first is not None:
         which = f"the first {n:,} pictures"

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, func, select, update
 from fanlight import wire
 from fanlight.engine.base import BULK
 from fanlight.errors import FanlightError, NotFound, TooBusy, Unavailable
-from fanlight.service import sweeps
+from fanlight.service import studies, sweeps
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import Promise, submit
 from fanlight.store import ledger
@@ -193,7 +193,10 @@ class Sweeper:
                 self._note(row, item, "failed", e.message)
 
     def _ask(self, row: Row[Any], request: wire.SweepRequest, item: Row[Any]) -> None:
-        target = request.target
+        visitor = Visitor(row.principal, row.workspace)
+        target, asked = request.target, studies.Asked(item.input or "", request.params, request.seed)
+        if request.source.words is not None:
+            asked = studies.asked(self.context, visitor, request, row.explainer, item.position)
         if request.rule == "label":
             index = None if item.label is None else self._class(row.model, item.label)
             if index is None:
@@ -220,6 +223,7 @@ class Sweeper:
                 .values(
                     state=state,
                     explanation=promise.id,
+                    input=asked.input,
                     reused=not made,
                     finished=now(conn) if state == "succeeded" else None,
                 )
@@ -231,14 +235,14 @@ class Sweeper:
 
         submit(
             self.context,
-            Visitor(row.principal, row.workspace),
+            visitor,
             wire.ExplanationRequest(
                 model=row.model,
-                input=item.input,
+                input=asked.input,
                 explainer=row.explainer,
                 target=target,
-                params=request.params,
-                seed=request.seed,
+                params=dict(asked.params),
+                seed=asked.seed,
             ),
             priority=BULK,
             within=within,

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Table, select
 
 from fanlight import wire
 from fanlight.errors import InvalidField, unknown
-from fanlight.service import search, views
+from fanlight.service import search, studies, views
 from fanlight.service.context import Context, Visitor
 from fanlight.store.tables import dataset, explanation, sample, unreadable
 
@@ -21,9 +21,12 @@ MOST = 20_000
 
 def items(context: Context, visitor: Visitor, source: wire.SweepSource) -> list[dict[str, Any]]:
     """The pictures in order: name, label, input; then the files of the data set that are none: with a reason, without an input.
+    Of lists of words: without an input, which is made when it is asked for.
 
     Errors: unknown_dataset, nothing_to_sweep, too_many_items, invalid_view, invalid_filter.
     """
+    if source.words is not None:
+        return studies.items(source.words)
     if source.gallery is not None:
         found = _explained(context, visitor, views.checked(source.gallery), source)
         broken: list[dict[str, Any]] = []

@@ -108,12 +108,16 @@ from fanlight.wire.sweeps import (
     Portion as Portion,
     Projection as Projection,
     Rule as Rule,
+    Study as Study,
+    StudyCell as StudyCell,
+    StudyColumn as StudyColumn,
     Sweep as Sweep,
     SweepItem as SweepItem,
     SweepRequest as SweepRequest,
     SweepSource as SweepSource,
     SweepState as SweepState,
     SweepSummary as SweepSummary,
+    WordLists as WordLists,
 )
 from fanlight.wire.trials import (
     Difference as Difference,

@@ -172,6 +172,8 @@ class ExplainerInfo(Wire):
     """Those of `edits` that ask the network, and so are no live ones: saved, they are a job."""
     general: list[str] = []
     """Those of them that mean the same for every picture: POST /sweeps/{id}/trials."""
+    pairs: bool = False
+    """Whether it compares two words of a prompt, so that `POST /sweeps` takes lists of words for it."""
     paper: Citation
     docs: str
     world: WorldScore | None = None

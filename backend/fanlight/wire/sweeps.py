@@ -17,14 +17,48 @@ Rule = Literal["predicted", "class", "label"]
 Count = Annotated[int, Field(strict=True, ge=1)]
 
 
+Listed = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+
+
+class WordLists(Request):
+    """Two lists of words against each other: a picture of the template is drawn for every pair and every seed. All pictures of a seed begin with
+    the same noise, so that they differ by their words."""
+
+    template: Annotated[str, StringConstraints(max_length=500)] = "a {a} {b}"
+    first: Annotated[list[Listed], Field(min_length=1, max_length=1000)]
+    second: Annotated[list[Listed], Field(min_length=1, max_length=1000)]
+    seeds: Annotated[list[Seed], Field(min_length=1, max_length=1000)] = [0]
+
+    @model_validator(mode="after")
+    def _once(self) -> WordLists:
+        for name in ("first", "second", "seeds"):
+            values = [v.casefold() if isinstance(v, str) else v for v in getattr(self, name)]
+            twice = next((v for n, v in enumerate(values) if v in values[:n]), None)
+            if twice is not None:
+                raise ValueError(f"{name} names {twice} twice")
+        return self
+
+    @property
+    def count(self) -> int:
+        return len(self.first) * len(self.second) * len(self.seeds)
+
+    def at(self, position: int) -> tuple[str, str, int]:
+        """The words and the seed of a picture: every pair once, then every pair with the next seed."""
+        seed, pair = divmod(position, len(self.first) * len(self.second))
+        return self.first[pair // len(self.second)], self.second[pair % len(self.second)], self.seeds[seed]
+
+
 class SweepSource(Request):
     """Which pictures: a data set, or the pictures of a filtered gallery; of them those that `label` and `q` name, then the first or some at random.
+    Or pictures that are drawn, of lists of words.
 
     `gallery` holds filters of `GET /explanations`; each picture counts once.
     """
 
     dataset: Id | None = None
     gallery: Asked | None = None
+    words: WordLists | None = None
     label: Label | None = None
     q: Annotated[str, StringConstraints(max_length=200)] | None = None
     first: Count | None = None
@@ -33,8 +67,10 @@ class SweepSource(Request):
 
     @model_validator(mode="after")
     def _one(self) -> SweepSource:
-        if (self.dataset is None) == (self.gallery is None):
-            raise ValueError("give either a data set or a gallery")
+        if sum(v is not None for v in (self.dataset, self.gallery, self.words)) != 1:
+            raise ValueError("give either a data set or a gallery, or lists of words")
+        if self.words is not None and (self.label or self.q or self.first or self.sample):
+            raise ValueError("lists of words are gone through as a whole")
         if self.first is not None and self.sample is not None:
             raise ValueError("give either first or sample")
         if self.gallery is not None and (self.label or self.q):
@@ -58,6 +94,8 @@ class SweepRequest(Request):
 
     @model_validator(mode="after")
     def _target(self) -> SweepRequest:
+        if self.source.words is not None and self.rule != "predicted":
+            raise ValueError("where a model draws there is no class to choose")
         if (self.rule == "class") != (self.target is not None):
             raise ValueError("target goes with the rule class, and only with it")
         return self
@@ -111,6 +149,50 @@ class SweepItem(Wire):
     outcome: Literal["right", "wrong"] | None = None
     cluster: int | None = None
     """Of the summary, where it is made; from 1."""
+
+
+class StudyColumn(Wire):
+    name: str
+    title: str
+
+
+class StudyCell(Wire):
+    """A pair of words: mean over its seeds with the 95 % interval of it, and the mean brought to 0 to 1 over the whole table, with its interval.
+    Without values where nothing is finished, without intervals from fewer than two seeds."""
+
+    n: int
+    mean: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    normalised: float | None = None
+    normalised_lo: float | None = None
+    normalised_hi: float | None = None
+
+
+class Study(Wire):
+    """What a sweep over lists of words found so far: one number for every pair, in nats."""
+
+    sweep: str
+    template: str
+    first: list[str]
+    """Of the rows of `cells`."""
+    second: list[str]
+    seeds: list[int]
+    column: str
+    columns: list[StudyColumn]
+    """What else can be asked for."""
+    rule: Literal["min", "pointwise"]
+    cells: list[list[StudyCell]]
+    lowest: float | None = None
+    highest: float | None = None
+    """The means that stand for 0 and 1 in the normalised table."""
+    guidance: float | None = None
+    """That the pictures were drawn with."""
+    n: int
+    total: int
+    complete: bool
+    about: str
+    """How to read it, sentences."""
 
 
 class Portion(Wire):

@@ -6,9 +6,9 @@ import dataclasses
 import functools
 import math
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from fanlight.artifact import Artifact
 from fanlight.errors import ComputeFailed, InvalidField
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 FEWEST = 16
 """Log-SNRs before anything is shown or an error believed: from fewer it may be small by chance."""
+
+
+def _written(value: Any) -> Any:
+    """A choice between numbers may come as a number, as from the shell."""
+    return str(value) if type(value) is int else value
 
 
 class DiffusionPID(base.Explainer):
@@ -55,6 +60,7 @@ class DiffusionPID(base.Explainer):
     version = "1"
     edits = rewording.EDITS
     asks = frozenset(rewording.REDRAWN)
+    pairs = True
 
     class Params(base.Params):
         words: str = Field(
@@ -66,7 +72,7 @@ class DiffusionPID(base.Explainer):
             True,
             description="Given the rest of the prompt (CPID): the words are taken out of it. Off: each word alone against nothing (PID).",
         )
-        nodes: Literal["32", "100", "256"] = Field(
+        nodes: Annotated[Literal["32", "100", "256"], BeforeValidator(_written)] = Field(
             "100", description="Log-SNRs that the model is asked at: fast, usual, fine."
         )
         removal: Literal["delete", "underscore", "pad"] = Field(
@@ -92,6 +98,11 @@ class DiffusionPID(base.Explainer):
     @classmethod
     def cost(cls, params: Params, size: tuple[int, int]) -> int:  # noqa: ARG003 (latents have the size they have)
         return params.steps * (1 if params.guidance == 1 else 2) + int(params.nodes) * (17 if params.all_pairs else 5)
+
+    @classmethod
+    def pair(cls, template: str, first: str, second: str) -> tuple[str, dict[str, Any]]:
+        text, words = rewording.of_pair(template, first, second)
+        return text, {"words": words, "all_pairs": False}
 
     @classmethod
     def canonical(cls, edits: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> list[dict[str, Any]]:
