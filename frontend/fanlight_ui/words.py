@@ -14,7 +14,7 @@ from fanlight_ui import editing, record as parts, workbench
 from fanlight_ui.session import href
 from fanlight_ui.views import numbers
 from fanlight_ui.words_change import change, redrawn
-from fanlight_ui.words_tools import band, cross, place, rule, signed, tools
+from fanlight_ui.words_tools import band, cross, others, place, region, rule, signed, tools
 
 KIND = "words"
 OWN = (
@@ -126,7 +126,14 @@ def _step(name: str, sign: str, words: str) -> Component:
 
 def body(shown: Shown) -> Component:
     left = [picture(shown), matrix(), change(shown.detail, shown.info)]
-    right = [redrawn(shown.before), maps(), tools(), html.Div([band(), rule()], className="wd-two"), told(shown)]
+    right = [
+        redrawn(shown.before),
+        maps(),
+        others(),
+        tools(),
+        html.Div([band(), rule()], className="wd-two"),
+        told(shown),
+    ]
     return html.Div(
         [
             prompt(shown),
@@ -198,6 +205,7 @@ def picture(shown: Shown) -> Component:
                 ],
                 className="wd-read",
             ),
+            *region(),
         ],
         className="card wd-seen",
         **{"aria-label": "The picture"},

@@ -226,6 +226,53 @@ def test_words_are_exchanged_weighed_and_reordered_and_drawn_with_the_same_noise
         assert me.sideways() <= 0 and me.faults() == []
 
 
+def test_a_region_is_marked_by_hand_by_keys_and_by_its_corners_and_other_maps_stand_beside(
+    visitor: Come, record: Any
+) -> None:
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}/words")
+        page.wait_for_selector("#wd-maps canvas")
+        page.click("#wd-mark")
+        picture = page.locator("[data-map=picture]")
+        box = picture.bounding_box()
+        place = [
+            (box["x"] + box["width"] * (c + 0.5) / 16, box["y"] + box["height"] * (r + 0.5) / 16)
+            for r, c in ((2, 2), (2, 6))
+        ]
+        page.mouse.move(*place[0])
+        page.mouse.down()
+        page.mouse.move(*place[1], steps=3)
+        page.mouse.up()
+        assert page.inner_text("[data-wd=region-said]").startswith("5 of 256 places"), "a stroke has no holes"
+        picture.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Space")
+        assert page.inner_text("[data-wd=region-said]").startswith("6 of 256 places")
+        page.click(".wd-marking summary")
+        for name, value in (("left", 1), ("right", 8), ("top", 1), ("bottom", 16)):
+            page.fill(f"#wd-{name}", str(value))
+        page.click("#wd-box")
+        assert page.inner_text("[data-wd=region-said]").startswith("128 of 256 places, 50 %")
+        with Client(me.url, me.token) as fan:
+            detail = fan.describe(record.artifacts[0].digest)["detail"]
+        red = sum(sum(row[:8]) for row in detail["singles"][0]["values"])
+        said = page.locator(".wd-inside tbody tr").first.locator("td").all_inner_texts()
+        assert number(said[0]) == pytest.approx(red, rel=0.01)
+        page.select_option("#wd-add", "floor_map")
+        page.select_option("#wd-add", label="word: blue")
+        assert page.locator(".wd-others figure:visible").count() == 2
+        kept = page.url
+        page.reload()
+        page.wait_for_selector(".wd-others canvas")
+        assert page.url == kept and page.inner_text("[data-wd=region-said]").startswith("128 of 256")
+        page.click("[data-away=floor_map]")
+        assert page.locator(".wd-others figure strong").all_inner_texts() == ["word: blue"]
+        me.shot("words-region", full=True)
+        assert me.sideways() <= 0 and me.faults() == []
+        page.click("#wd-clear")
+        assert "region=" not in page.url
+
+
 def test_a_word_that_was_not_measured_is_asked_about(visitor: Come, record: Any) -> None:
     with visitor() as me:
         page = me.enter(f"/e/{record.id}/words")

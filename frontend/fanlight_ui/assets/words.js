@@ -113,7 +113,12 @@
     const ends = (text) => { mine.working = false; if (page === mine) { place.replaceChildren(); tell(text); $("wd-said").scrollIntoView({ block: "nearest" }); } };
     let { said, error } = await call(`${path}?wait=1`, body);
     if (error) return ends([error.message, error.hint].filter(Boolean).join(" "));
-    if (said.job) waiting.dataset.job = said.job;
+    if (said.job) {
+      waiting.dataset.job = said.job;
+      const stop = make("button", { className: "button small", text: "Cancel" });
+      stop.addEventListener("click", () => { stop.disabled = true; call(`/jobs/${said.job}`, {}, "DELETE"); });
+      waiting.append(stop);
+    }
     while (page === mine && ["queued", "running"].includes(said.state)) {
       await new Promise((done) => setTimeout(done, 300));
       const found = await call(`/explanations/${said.id}`);
@@ -123,7 +128,10 @@
     if (page !== mine) return;
     if (said.state !== "succeeded") return ends(said.error ? [said.error.message, said.error.hint].filter(Boolean).join(" ") : `It was ${said.state}.`);
     mine.working = false;
-    window.fanlight.go(`${window.fanlight.prefix}/e/${said.id}/words${more}`);
+    const query = new URLSearchParams(location.search); // what is looked at goes along
+    query.delete("edits");
+    if (more) query.set(more, "1");
+    window.fanlight.go(`${window.fanlight.prefix}/e/${said.id}/words${query.size ? `?${query}` : ""}`);
   }
   const keep = (edits, words, more) => job("/interventions", { explanation: page.id, edits }, words, more);
   const again = (changes, words) => job("/explanations", { model: page.model, input: page.input, explainer: page.explainer, seed: page.seed, params: { ...page.params, ...changes } }, words);
@@ -193,7 +201,7 @@
     if (!e.target.closest?.("#wd-page #ex-share") || !page || !page.live || !dirty()) return;
     e.preventDefault();
     e.stopPropagation();
-    store("?share=1");
+    store("share");
   }, true);
 
   document.addEventListener("keydown", (e) => {
@@ -239,11 +247,11 @@
     const { make, node } = draw(), [lo, hi] = page.detail.range, look = page.look;
     const check = (name, text) => {
       const box = make("input", { type: "checkbox", checked: look[name] });
-      box.addEventListener("change", () => { look[name] = box.checked; draw().paintMaps(page); });
+      box.addEventListener("change", () => { look[name] = box.checked; window.fanlight.wordsLook.looked(page); });
       return make("label", {}, box, text);
     };
     const dim = make("input", { type: "range", min: 0, max: 100, step: 5, value: look.opacity });
-    dim.addEventListener("input", () => { look.opacity = Number(dim.value); draw().paintMaps(page); });
+    dim.addEventListener("input", () => { look.opacity = Number(dim.value); window.fanlight.wordsLook.looked(page); });
     node("switches").replaceChildren(
       check("fade", "pale where not known: within two standard errors of 0, or under a hundredth of the scale"),
       check("normalise", "normalise each map"), make("label", {}, "opacity", dim));
@@ -283,12 +291,13 @@
         const session = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
         page = {
           ...data, base: valueOf(data.stored, "set_words") ? null : data.detail.pair, session, seq: 0, past: [], future: [], good: data.stored, busy: false, again: false, working: false, dragging: false, at: null, quantity: "redundant",
-          look: { fade: true, normalise: false, opacity: 90 }, chosen: () => chosen(page), measured: (t) => measured(page, t), redrawing: () => redrawing(page.edits), draft,
+          chosen: () => chosen(page), measured: (t) => measured(page, t), redrawing: () => redrawing(page.edits), draft,
         };
         const one = valueOf(page.edits, "set_words");
         if (one && !one.every((k) => Number.isInteger(k) && k >= 0 && k < page.detail.words.length)) page.edits = without(page.edits, "set_words");
         const told = window.fanlight.steps.recall(data.id);
         if (told && same(told.edits, page.edits)) Object.assign(page, told);
+        window.fanlight.wordsLook.recall(page);
         controls();
         draw().paint(page);
         buttons();

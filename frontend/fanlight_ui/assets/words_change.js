@@ -205,6 +205,7 @@
   document.addEventListener("change", (e) => {
     if (e.target.id !== "wd-beside") return;
     state().page().look.moved = e.target.value;
+    window.fanlight.wordsLook.looked(state().page());
     again(state().page());
   });
 

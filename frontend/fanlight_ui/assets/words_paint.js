@@ -130,6 +130,7 @@
     }
     document.getElementById("wd-page").style.setProperty("--wd-opacity", look.opacity / 100);
     scale(page, own);
+    window.fanlight.wordsLook.paint(page, own);
     at(page);
   }
 
@@ -148,23 +149,22 @@
   // What all maps say at one place.
   function at(page) {
     const d = page.detail, frames = document.querySelectorAll("#wd-page [data-map]"), place = page.at, found = maps(page);
-    const h = found.a.values.length, w = found.a.values[0].length;
+    const h = found.a.values.length, w = found.a.values[0].length, beside = window.fanlight.wordsLook.chosen(page);
     for (const frame of frames) {
       frame.classList.toggle("read", !!place);
       if (!place) continue;
       frame.style.setProperty("--x", `${(100 * (place[1] + 0.5)) / w}%`);
       frame.style.setProperty("--y", `${(100 * (place[0] + 0.5)) / h}%`);
-      const map = found[frame.dataset.map], out = frame.querySelector(".pixel");
+      const map = found[frame.dataset.map] ?? beside.find((m) => m.name === frame.dataset.map), out = frame.querySelector(".pixel");
       if (map && out) set(out, number(map.values[place[0]][place[1]]));
     }
     set(node("place"), place ? `Column ${place[1] + 1}, row ${place[0] + 1} of ${w} × ${h}:` : "Point at a picture or map, or use arrow keys on the picture.");
-    const rows = !place ? [] : MAPS.filter((n) => found[n]).flatMap((n) => {
-      const map = found[n], value = map.values[place[0]][place[1]], error = map.errors?.[place[0]]?.[place[1]];
+    const rows = !place ? [] : [...MAPS.filter((n) => found[n]).map((n) => found[n]), ...beside].flatMap((map) => {
+      const value = map.values[place[0]][place[1]], error = map.errors?.[place[0]]?.[place[1]];
       return [make("dt", { text: map.title }), make("dd", { text: `${number(value)}${error === undefined ? "" : ` ± ${number(error, 2)}`}` })];
     });
-    const attention = d.attention.length && place ? page.chosen().flatMap((k) => [make("dt", { text: `attention: ${d.words[k][2]}` }), make("dd", { text: number(d.attention[k].values[place[0]][place[1]]) })]) : [];
     const moved = place && d.moved ? [make("dt", { text: "moved" }), make("dd", { text: number(d.moved.values[place[0]][place[1]]) })] : [];
-    node("values").replaceChildren(...rows, ...attention, ...moved);
+    node("values").replaceChildren(...rows, ...moved);
   }
 
   // --- signed values
