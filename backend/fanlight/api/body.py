@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 DEPTH = 32
+NAMES = 1000  # fields of one object: each that nobody knows would cost an error of its own
 WIDEST = 2**64  # integers beyond it fit no column and no other program's JSON
 
 
@@ -57,6 +58,8 @@ def _check(value: Any, depth: int) -> None:
         for v in value:
             _check(v, depth + 1)
     elif isinstance(value, dict):
+        if len(value) > NAMES:
+            raise _refused(f"An object in the body has more than {NAMES:,} fields.")
         for k, v in value.items():
             _check(k, depth + 1)
             _check(v, depth + 1)

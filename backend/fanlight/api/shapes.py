@@ -54,6 +54,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
 UPLOAD = "An upload is a file: multipart/form-data with the picture in the field `file`."
 NAMED = "Give the file a name of at most 255 characters."
 DEEPEST = 12  # levels of a value that an error repeats
+LONGEST = 2000  # letters of a text in it
 CODES = {404: "not_found", 405: "wrong_method", 413: "too_large", 422: "invalid_request"}
 WORDS = {
     404: "There is nothing at this address.",
@@ -84,7 +85,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**64):
         return value
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()
+        return str(shorten(value, LONGEST)).encode(errors="replace").decode()
     if isinstance(value, int):
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, float):
