@@ -236,6 +236,8 @@ class calls:
         params = _given(move=move, state=state, cursor=cursor, limit=limit)
         return Call("GET", f"/trials/{id}/items", _as(wire.Page[wire.TrialItem]), params=params)
 
+    trainings = staticmethod(lambda: Call("GET", "/trainings", _as(list[wire.Training])))
+
     # --- models made of models
 
     derivations = staticmethod(lambda: Call("GET", "/derivations", _as(list[wire.Derivation])))

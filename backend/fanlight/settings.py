@@ -115,6 +115,9 @@ class Settings(BaseSettings):
         True,
         description="Offer the scenes: models that draw two objects from words, the exact one of that world first.",
     )
+    trainings: Path | None = Field(
+        None, description="Folder where recipes leave the logs of their trainings, to be shown under Jobs."
+    )
     explainers: str = Field("", description="Comma-separated Python files with further explainers.")
     trust: Literal["auto", "request"] = Field(
         "auto", description="auto: every map's faithfulness is measured after it. request: only when asked for."

@@ -119,6 +119,7 @@ from fanlight.wire.sweeps import (
     SweepSummary as SweepSummary,
     WordLists as WordLists,
 )
+from fanlight.wire.trainings import Training as Training, TrainingState as TrainingState, TrainingStep as TrainingStep
 from fanlight.wire.trials import (
     Difference as Difference,
     Move as Move,

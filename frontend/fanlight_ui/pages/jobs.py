@@ -11,12 +11,14 @@ from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
 from fanlight.client import calls
-from fanlight.wire import TERMINAL, Job
-from fanlight_ui import errors, session, sweeps
+from fanlight.errors import Forbidden
+from fanlight.wire import TERMINAL, Job, Training
+from fanlight_ui import errors, session, sweeps, trainings
 from fanlight_ui.views.numbers import seconds, when
 
 dash.register_page(__name__, path="/jobs", title="Jobs · Fanlight")
 
+CLOCK = 3000  # milliseconds between looks at a training
 DONE = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "expired": "expired: not finished in time"}
 
 
@@ -25,7 +27,18 @@ async def layout(**_address: Any) -> Component:
     head = html.Div(
         [html.H1("Jobs"), dcc.Link("Sweeps", href=session.href("/sweeps"), className="button end")], className="head"
     )
-    return html.Main([head, html.Div(await listing(), id="jobs")], className="page narrow")
+    jobs, learning = await asyncio.gather(listing(), learnt())
+    going = html.Div(trainings.section(learning), id="trainings")
+    clock = dcc.Interval(id="trainings-clock", interval=CLOCK, disabled=not any(t.state == "running" for t in learning))
+    return html.Main([head, html.Div(jobs, id="jobs"), going, clock], className="page narrow")
+
+
+async def learnt() -> list[Training]:
+    """Trainings beside the server; none for who does not run it."""
+    try:
+        return await session.ask(calls.trainings())
+    except Forbidden:
+        return []
 
 
 async def listing() -> list[Component]:
@@ -101,3 +114,8 @@ async def cancel(clicks: list[int | None]) -> list[Component]:
     await session.ask(calls.cancel(ctx.triggered_id["job"]))
     errors.toast("Cancelled.")
     return await listing()
+
+
+@dash.callback(Output("trainings", "children"), Input("trainings-clock", "n_intervals"), prevent_initial_call=True)
+async def look(_count: int | None) -> list[Component]:
+    return trainings.section(await learnt())

@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fanlight_models.concepts.losses import Losses, temperature
+from fanlight_models.training_log import TrainingLog, beside
 
 MODES = ("joint", "sequential", "independent")
 SCHEDULES = ("step", "constant")
@@ -120,7 +121,7 @@ Progress = Callable[[Epoch], None]
 
 def shell(epoch: Epoch) -> None:
     """Progress as lines on standard error."""
-    parts = "  ".join(f"{k} {float(v):.3f}" for k, v in epoch.losses._asdict().items() if float(v))
+    parts = "  ".join(f"{k} {v:.3f}" for k, v in _parts(epoch).items())
     sys.stderr.write(
         f"{epoch.stage}: epoch {epoch.number} of {epoch.of}  {parts}  {epoch.seconds:.1f} s, {epoch.left:.0f} s left\n"
     )
@@ -138,10 +139,12 @@ def train(
 ) -> bool:
     """Trains `model` (a bottleneck of this package) in place; returns whether it is finished.
 
-    Args: checkpoint: file that is replaced after every epoch, and gone on from. stop: epochs after which this call ends, to go on another time.
+    Args: checkpoint: file that is replaced after every epoch, and gone on from; a log lies beside it. stop: epochs after which this
+    call ends, to go on another time.
     Errors: ValueError where the checkpoint is of another plan or another model, or where the loss is not finite."""
     begin(model, cases, plan.seed)
     count = 0
+    log = None if checkpoint is None else TrainingLog(beside(checkpoint), f"Concepts: {model.kind}, seed {plan.seed}")
     for number, (stage, epochs) in enumerate(plan.stages()):
         rate = plan.rate if number == 0 or plan.head_rate is None else plan.head_rate
         optimiser = torch.optim.AdamW(_groups(model, stage, plan), rate, weight_decay=plan.decay)
@@ -155,13 +158,22 @@ def train(
                 mean.add(model)
             if checkpoint is not None:
                 _save(checkpoint, plan, number, epoch + 1, model, optimiser, mean)
+            if log is not None:
+                log.step(told.stage, told.number, told.of, _parts(told), left=told.left)
             if progress is not None:
                 progress(told)
             count += 1
         if at <= epochs:
             mean.give(model)
+    if log is not None:
+        log.end()
     model.eval()
     return True
+
+
+def _parts(epoch: Epoch) -> dict[str, float]:
+    """The losses that count in a stage."""
+    return {name: float(value) for name, value in epoch.losses._asdict().items() if float(value)}
 
 
 def begin(model: nn.Module, cases: Cases, seed: int) -> None:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from fanlight_models.prototypes import losses
 from fanlight_models.prototypes.projection import Source, project
 from fanlight_models.prototypes.protovit import ProtoViT
+from fanlight_models.training_log import TrainingLog, beside
 
 STAGES = ("backbone", "warm", "joint", "slots", "projection", "last")
 DECAY = 1e-3
@@ -112,6 +113,7 @@ class Training:
         self.classifier = nn.Linear(shape.width, classes)  # on the class token, of the backbone stage alone
         self._done: list[tuple[str, int]] = []
         self._moments: dict[str, Tensor] = {}
+        self._log = TrainingLog(beside(self.checkpoint), f"Prototypes: {self.checkpoint.stem}")
         if self.checkpoint.exists():
             self._load()
 
@@ -137,6 +139,7 @@ class Training:
                 if stop():
                     return False
             self._moments = {}
+        self._log.end()
         return True
 
     # --- one epoch
@@ -245,6 +248,7 @@ class Training:
         said = Epoch(stage, number, of, means, self.accuracy(stage), float(self.model.head.gate.detach().sum(1).mean()))
         self.history.append(said)
         self._save(optimiser if number < of else None)
+        self._log.step(stage, number, of, {**means, "accuracy": said.accuracy})
         self.tell(said)
 
     def _tensors(self) -> dict[str, Tensor]:

@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fanlight_models.plain_cnn import PlainCNN, folded
+from fanlight_models.training_log import TrainingLog, beside
 from fanlight_models.worlds import fieldguide
 
 WIDTHS, DEPTH, SIZE = (32, 64, 128, 192), 2, 112
@@ -73,6 +74,7 @@ def fit(images: Tensor, species: Tensor, options: argparse.Namespace, stop: int 
     optimiser = torch.optim.AdamW(net.parameters(), RATE, weight_decay=DECAY)
     first = resume(options.checkpoint, net, optimiser)
     step = first * (len(images) // BATCH)
+    log = TrainingLog(beside(options.checkpoint), "Field guide, classifier")
     for epoch in range(first, options.epochs if stop is None else stop):
         draw = np.random.default_rng([options.seed, epoch])
         order = torch.from_numpy(draw.permutation(len(images)))
@@ -96,6 +98,10 @@ def fit(images: Tensor, species: Tensor, options: argparse.Namespace, stop: int 
         )
         sys.stderr.write(said + "\n")
         sys.stderr.flush()
+        left = (options.epochs - epoch - 1) * (time.monotonic() - began)
+        log.step("training", epoch + 1, options.epochs, {"loss": total / len(images)}, left=left)
+        if epoch + 1 == options.epochs:
+            log.end()
     return net.eval()
 
 

@@ -26,6 +26,7 @@ from fanlight_models.diffusion import small
 from fanlight_models.diffusion.channel import Law, generator, noised
 from fanlight_models.diffusion.codec import SpaceToDepth
 from fanlight_models.diffusion.heads import output_of
+from fanlight_models.training_log import TrainingLog, beside
 from fanlight_models.worlds import scenes
 from fanlight_models.worlds.scenes.bayes import LAWS
 from fanlight_models.worlds.scenes.variants import IGNORED
@@ -105,6 +106,7 @@ def fit(world: str, steps: int, seed: int, checkpoint: Path, stop: int | None = 
     table, codec = small.alphas_cumprod(), SpaceToDepth(small.FOLD)
     table = torch.logit(table.double())
     began, first, total = time.monotonic(), model.step, 0.0
+    log = TrainingLog(beside(checkpoint), f"Scenes, text to image: {world}")
     every.train()
     last = steps if stop is None else min(stop, steps)
     while model.step < last:
@@ -137,11 +139,13 @@ def fit(world: str, steps: int, seed: int, checkpoint: Path, stop: int | None = 
         if model.step % 20 == 0:
             model.loss, total = total / 20, 0.0
             pace = (time.monotonic() - began) / (model.step - first)
-            say(
-                f"step {model.step} of {steps}: loss {model.loss:.5f}, {pace:.2f} s a step, {(steps - model.step) * pace / 60:.0f} min left"
-            )
+            left = (steps - model.step) * pace
+            say(f"step {model.step} of {steps}: loss {model.loss:.5f}, {pace:.2f} s a step, {left / 60:.0f} min left")
+            log.step("training", model.step, steps, {"loss": model.loss}, left=left, unit="steps")
         if model.step % EVERY == 0 or model.step == last:
             save(checkpoint, model, optimiser, story)
+    if model.step == steps:
+        log.end()
     every.eval()
     return model.averaged()
 
