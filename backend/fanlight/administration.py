@@ -25,9 +25,9 @@ def revoke_key(ident: str) -> Call[wire.Key]:
 
 
 def audit(
-    *, action: str = "", subject: str = "", cursor: str | None = None, limit: int = 50
+    *, action: str = "", subject: str = "", who: str = "", cursor: str | None = None, limit: int = 50
 ) -> Call[wire.Page[wire.AuditEntry]]:
-    given = {"action": action or None, "subject": subject or None, "cursor": cursor, "limit": limit}
+    given = {"action": action or None, "subject": subject or None, "who": who or None, "cursor": cursor, "limit": limit}
     params = {k: v for k, v in given.items() if v is not None}
     return Call("GET", "/audit", lambda r: wire.Page[wire.AuditEntry].model_validate_json(r.content), params=params)
 

@@ -229,6 +229,8 @@ def test_a_cancelled_one_keeps_what_is_finished(api: Api, swept: str) -> None:
     assert summary["n"] == 0 and summary["change"]["value"] is None and not summary["complete"]
     assert api.call("DELETE", f"/trials/{made['id']}").status_code == 200
     assert api.call("GET", f"/trials/{made['id']}").status_code == 404
+    log = api.call("GET", f"/audit?subject={made['id']}").json()["items"]
+    assert [e["action"] for e in log] == ["trial.delete", "trial.cancel", "trial.create"]
 
 
 def test_methods_offer_for_many_only_what_needs_no_model_and_can_say_it_in_words() -> None:

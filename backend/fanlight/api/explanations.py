@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
@@ -214,7 +214,13 @@ def one_job(id: str, context: Services, who: Reader) -> wire.Job:
 @router.delete("/jobs/{id}")
 def cancel(id: str, context: Services, who: Explainer) -> wire.Job:
     """Leaves the job; it stops when nobody waits for it any more. Only those who asked for it can."""
-    if context.db.write(lambda c: ledger.cancel(c, who.workspace, id, who.principal)):
+
+    def act(conn: Connection) -> bool:
+        alone = ledger.cancel(conn, who.workspace, id, who.principal)
+        who.did(conn, "job.cancel", id, stopped=alone)
+        return alone
+
+    if context.db.write(act):
         context.dispatcher.stop(id)
     return one_job(id, context, who)
 

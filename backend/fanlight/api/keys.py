@@ -39,6 +39,9 @@ def audit(
     who: Admin,
     action: Annotated[str, Query(max_length=64, description="the beginning of an action, such as share")] = "",
     subject: Annotated[str, Query(max_length=128, description="the id of a record")] = "",
+    by: Annotated[
+        str, Query(max_length=64, alias="who", description="a person's name, or a principal such as key:ID")
+    ] = "",
     cursor: Annotated[str | None, Query(max_length=40)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> wire.Page[wire.AuditEntry]:
@@ -46,4 +49,4 @@ def audit(
     before = None if cursor is None else ordinal(cursor)
     if cursor is not None and before is None:
         raise InvalidField("This cursor is none of this list.", code="invalid_cursor", given=cursor)
-    return admission.entries(context, who, before=before, limit=limit, action=action, subject=subject)
+    return admission.entries(context, who, before=before, limit=limit, action=action, subject=subject, who=by)

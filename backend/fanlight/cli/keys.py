@@ -67,6 +67,7 @@ def revoke(
 def audit(
     action: Annotated[str, typer.Option(help="Only actions that begin so, such as share.", show_default="all")] = "",
     subject: Annotated[str, typer.Option(help="Only what was done to this id.", show_default="all")] = "",
+    who: Annotated[str, typer.Option(help="Only what this person did, or key:ID.", show_default="all")] = "",
     limit: Annotated[int, typer.Option(min=1, max=200, help="Entries, the newest first.")] = 50,
     as_json: Json = False,
     url: Url = None,
@@ -74,14 +75,21 @@ def audit(
 ) -> None:
     """Say who did what to which record, and when; newest first."""
     with connect(url, token) as client:
-        page = client.send(administration.audit(action=action, subject=subject, limit=limit))
+        page = client.send(administration.audit(action=action, subject=subject, who=who, limit=limit))
     if as_json:
         return emit(page.items)
     rows = [
-        (_moment(e.time), e.principal, e.action, e.subject, json.dumps(e.detail) if e.detail else "")
+        (
+            _moment(e.time),
+            e.who or e.principal,
+            e.workspace or "server",
+            e.action,
+            e.subject,
+            json.dumps(e.detail) if e.detail else "",
+        )
         for e in page.items
     ]
-    table(("when (UTC)", "who", "what", "which", ""), rows, empty="Nothing was done yet.")
+    table(("when (UTC)", "who", "where", "what", "which", ""), rows, empty="Nothing was done yet.")
 
 
 def state(key: Key) -> str:

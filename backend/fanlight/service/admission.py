@@ -9,9 +9,10 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
 from fanlight import wire
 from fanlight.errors import Forbidden, Unauthorized, unknown
@@ -19,6 +20,7 @@ from fanlight.service.context import SCOPES, Context, Visitor
 from fanlight.store import ledger
 from fanlight.store.audit import note
 from fanlight.store.database import Database, now
+from fanlight.store.people import person
 from fanlight.store.tables import api_key, audit
 
 DAY = 86_400_000_000
@@ -101,9 +103,9 @@ def valid(conn: Connection, ident: str) -> bool:
 
 
 def entries(
-    context: Context, visitor: Visitor, *, before: int | None, limit: int, action: str, subject: str
+    context: Context, visitor: Visitor, *, before: int | None, limit: int, action: str, subject: str, who: str
 ) -> wire.Page[wire.AuditEntry]:
-    """The audit log, newest first. Args: before: an id; action: its beginning, such as "share"; subject: an id.
+    """The audit log, newest first. Args: before: an id; action: its beginning, such as "share"; subject: an id; who: a principal or a person's name.
 
     An operator sees besides what was done to people and workspaces.
     """
@@ -113,24 +115,46 @@ def entries(
         wanted = wanted.where(audit.c.action.startswith(action, autoescape=True))
     if subject:
         wanted = wanted.where(audit.c.subject == subject)
+    if who:
+        named = select(literal("person:").concat(person.c.id)).where(person.c.name == who.casefold())
+        wanted = wanted.where(or_(audit.c.principal == who, audit.c.principal.in_(named)))
     every = wanted.with_only_columns(audit.c.id).order_by(None).limit(EXACT + 1).subquery()
     if before is not None:
         wanted = wanted.where(audit.c.id < before)
 
-    def act(conn: Connection) -> tuple[list[Row[Any]], int]:
-        return list(conn.execute(wanted)), int(conn.execute(select(func.count()).select_from(every)).scalar_one())
+    def act(conn: Connection) -> tuple[list[Row[Any]], int, dict[str, str]]:
+        rows = list(conn.execute(wanted))
+        total = int(conn.execute(select(func.count()).select_from(every)).scalar_one())
+        return rows, total, called(conn, {r.principal for r in rows})
 
-    rows, total = context.db.read(act)
+    rows, total, names = context.db.read(act)
     items = [
         wire.AuditEntry(
-            id=r.id, time=r.created / 1e6, principal=r.principal, action=r.action, subject=r.subject, detail=r.detail
-        )
+            id=r.id,
+            time=r.created / 1e6,
+            workspace=r.workspace,
+            principal=r.principal,
+            who=names.get(r.principal, ""),
+            action=r.action,
+            subject=r.subject,
+            detail=r.detail,
+        )  # fmt: skip
         for r in rows[:limit]
     ]
     more = str(items[-1].id) if len(rows) > limit else None
     return wire.Page[wire.AuditEntry](
         items=items, next_cursor=more, total=min(total, EXACT), total_is_floor=total > EXACT
     )
+
+
+def called(conn: Connection, principals: Collection[str]) -> dict[str, str]:
+    """The names of those that are people or keys."""
+    found: dict[str, str] = {}
+    for kind, table in (("person:", person), ("key:", api_key)):
+        ids = [p.removeprefix(kind) for p in principals if p.startswith(kind)]
+        wanted = select(table.c.id, table.c.name).where(table.c.id.in_(ids))
+        found |= {kind + r.id: r.name for r in (conn.execute(wanted) if ids else ())}
+    return found
 
 
 def _wire(row: Row[Any]) -> wire.Key:

@@ -64,6 +64,7 @@ def ask(context: Context, visitor: Visitor, ident: str, given: Sequence[str] | N
             waiting = True
             if not _open(conn, ident, "trust"):
                 outcome.measure(context, conn, ident)
+                visitor.did(conn, "explanation.measure", ident, measure="faithfulness")
         busy = {row.work["measure"]: row for row in _open(conn, ident, "check")}
         for name in names:
             check = known.get(name)
@@ -78,6 +79,7 @@ def ask(context: Context, visitor: Visitor, ident: str, given: Sequence[str] | N
                 cost=max(1, _passes(context, record, name)),
             )  # fmt: skip
             outcome.note(conn, record, name, {"state": "pending", "job": made})
+            visitor.did(conn, "explanation.measure", ident, measure=name)
         return waiting
 
     waiting: bool = context.db.write(act)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from fanlight.blobs import Blobs
 from fanlight.engine.base import Engine
 from fanlight.errors import Forbidden
 from fanlight.service.bus import Bus
 from fanlight.settings import Settings
+from fanlight.store.audit import note
 from fanlight.store.database import Database
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Visitor:
         if scope in ("self", "operate"):
             return scope == "self" or self.operator
         return scope in self.scopes or "admin" in self.scopes
+
+    def did(self, conn: Connection, action: str, subject: str, **detail: Any) -> None:
+        """An entry of the audit log, in the transaction of the deed itself."""
+        note(conn, self.workspace, self.principal, action, subject, detail)
 
     def own(self, row: Row[Any], what: str) -> Row[Any]:
         """The row, where this visitor asked for it. Errors: not_yours."""

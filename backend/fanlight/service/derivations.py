@@ -119,6 +119,7 @@ class Derivations:
         await asyncio.to_thread(
             _write, self.folder / name, {"outcome.json": {"cancelled": True, "finished": time.time()}}
         )
+        await self.context.db.awrite(lambda c: who.did(c, "derivation.cancel", name, model=found.model))
         if self._now is not None and self._now[0] == name and self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

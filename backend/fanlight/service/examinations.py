@@ -56,6 +56,8 @@ class Examinations:
                 hint="Try again in a minute.",
             )
         if self._running is None:
+            await self.context.db.awrite(lambda c: who.did(c, "model.examine", name))
+        if self._running is None:  # nobody was quicker meanwhile
             task = asyncio.create_task(self._examine(who, model))
             self._running = _Running(name, model["digest"], who.workspace, time.time(), task)
         return await self.get(who, name)

@@ -172,6 +172,9 @@ def submit(
             "created": now(conn),
         }
         conn.execute(insert(explanation), row)
+        if priority < BULK:  # else the sweep says it for all of its pictures
+            made = "recompute" if recomputes is not None else "edit" if edits else "create"
+            visitor.did(conn, f"explanation.{made}", ident, explainer=explainer.name, model=request.model)
         work = Work(
             job="",
             attempt=0,

@@ -100,6 +100,7 @@ def save(
                     created=now(conn),
                 )
             )
+            visitor.did(conn, "input.create", ident, name=name)
             for d in filter(None, (stored, little, original if kind == "prompt" else "")):
                 refer(conn, visitor.workspace, d, f"input:{ident}")
             found = _row(conn, visitor.workspace, ident)

@@ -175,6 +175,7 @@ def switch(context: Context, visitor: Visitor, wanted: str) -> wire.Me:
             raise no_workspace(wanted)
         mine = session.c.secret_hash == visitor.ticket.removeprefix("session:")
         conn.execute(update(session).where(mine).values(current=wanted))
+        note(conn, SERVER, visitor.principal, "person.switch", ident, {"workspace": wanted})
         return str(found)
 
     role = context.db.write(act)

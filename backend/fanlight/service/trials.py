@@ -83,6 +83,7 @@ def create(context: Context, visitor: Visitor, ident: str, request: wire.TrialRe
             )
         )
         conn.execute(insert(trial_item), [_item(name, r) for r in found])
+        visitor.did(conn, "trial.create", name, sweep=ident, items=len(found))
 
     context.db.write(act)
     context.trier.wake()
@@ -248,6 +249,7 @@ def cancel(context: Context, visitor: Visitor, name: str) -> wire.Trial:
         if row.state != "running":
             raise Conflict(f"This trial is over: {row.state}.", code="trial_over", given=name)
         end(conn, name, "cancelled")
+        visitor.did(conn, "trial.cancel", name)
 
     context.db.write(act)
     return one(context, visitor, name)
@@ -271,6 +273,7 @@ def remove(context: Context, visitor: Visitor, name: str) -> wire.Deleted:
             raise Conflict("This trial is running.", code="not_finished", given=name, hint="Cancel it first.")
         conn.execute(delete(trial_item).where(trial_item.c.trial == name))
         conn.execute(delete(trial).where(trial.c.id == name))
+        visitor.did(conn, "trial.delete", name, sweep=row.sweep)
         return wire.Deleted(id=name)
 
     return context.db.write(act)

@@ -50,6 +50,7 @@ def save(context: Context, visitor: Visitor, request: wire.ViewRequest) -> wire.
                 created=t,
             )
         )
+        visitor.did(conn, "view.create", ident, name=request.name)
         return _wire(_find(conn, visitor, ident), visitor)
 
     return context.db.write(act)
@@ -67,6 +68,7 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.ViewPatc
             _free(conn, visitor, changes.name, but=ident)
         if given:
             conn.execute(update(saved_view).where(saved_view.c.id == ident).values(**given))
+            visitor.did(conn, "view.change", ident, fields=sorted(given))
         return _wire(_find(conn, visitor, ident), visitor)
 
     return context.db.write(act)
@@ -78,6 +80,7 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.SavedView:
     def act(conn: Connection) -> wire.SavedView:
         row = _find(conn, visitor, ident)
         conn.execute(update(saved_view).where(saved_view.c.id == ident).values(deleted=now(conn)))
+        visitor.did(conn, "view.delete", ident, name=row.name)
         return _wire(row, visitor)
 
     return context.db.write(act)
@@ -91,6 +94,7 @@ def restore(context: Context, visitor: Visitor, ident: str) -> wire.SavedView:
         if row.deleted is not None:
             _free(conn, visitor, row.name)
             conn.execute(update(saved_view).where(saved_view.c.id == ident).values(deleted=None))
+            visitor.did(conn, "view.restore", ident, name=row.name)
         return _wire(row, visitor)
 
     return context.db.write(act)

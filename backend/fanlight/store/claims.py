@@ -73,22 +73,29 @@ def of_free(statement: str) -> dict[str, TextClause]:
     return {dialect: text(statement.format(free=FREE, hint=hint)) for dialect, hint in hints.items()}
 
 
-# From one person's first job to the next person's, so that it costs as many looks into the index as there are people, however much each has waiting.
-_FLOWS = """
+# From one person's first job to the next person's, so that it costs a few looks into the index for each person, however much each has waiting:
+# the next of the same workspace, else of the next workspace, priority, kind. (SQLite would compare whole rows one by one.)
+_AFTER = """(
+    SELECT id FROM job {hint} WHERE {free} AND %s ORDER BY kind, priority, workspace, principal, created LIMIT 1
+)"""
+_BEYOND = (
+    "kind = f.kind AND priority = f.priority AND workspace = f.workspace AND principal > f.principal",
+    "kind = f.kind AND priority = f.priority AND workspace > f.workspace",
+    "kind = f.kind AND priority > f.priority",
+    "kind > f.kind",
+)
+_FLOWS = f"""
     WITH RECURSIVE flow (kind, priority, workspace, principal) AS (
         SELECT kind, priority, workspace, principal FROM (
-            SELECT kind, priority, workspace, principal FROM job {hint} WHERE {free}
+            SELECT kind, priority, workspace, principal FROM job {{hint}} WHERE {{free}}
             ORDER BY kind, priority, workspace, principal, created LIMIT 1
         ) AS begin
         UNION ALL
-        SELECT j.kind, j.priority, j.workspace, j.principal FROM flow AS f JOIN job AS j ON j.id = (
-            SELECT id FROM job {hint}
-            WHERE {free} AND (kind, priority, workspace, principal) > (f.kind, f.priority, f.workspace, f.principal)
-            ORDER BY kind, priority, workspace, principal, created LIMIT 1
-        )
+        SELECT j.kind, j.priority, j.workspace, j.principal FROM flow AS f JOIN job AS j
+        ON j.id = coalesce({", ".join(_AFTER % beyond for beyond in _BEYOND)})
     )
     SELECT kind, priority, workspace, principal FROM flow
-"""
+"""  # noqa: S608
 FLOWS = of_free(_FLOWS)
 _NEXT = of_free("""
     SELECT id, cost FROM job {hint}

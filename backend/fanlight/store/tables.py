@@ -208,6 +208,7 @@ job = Table(
         "workspace",
         "principal",
         "created",
+        "cost",
         sqlite_where=text(FREE),
         postgresql_where=text(FREE),
     ),

@@ -38,7 +38,11 @@ class NewKey(Key):
 class AuditEntry(Wire):
     id: int
     time: float
+    workspace: str
+    """Empty for what concerns the whole server: people and workspaces."""
     principal: str
+    who: str = ""
+    """The name of a person or a key, while there is one."""
     action: str
     subject: str
     detail: dict[str, Any] = {}

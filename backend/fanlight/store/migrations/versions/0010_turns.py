@@ -27,7 +27,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_job_free",
         "job",
-        ["kind", "priority", "workspace", "principal", "created"],
+        ["kind", "priority", "workspace", "principal", "created", "cost"],
         sqlite_where=sa.text(FREE),
         postgresql_where=sa.text(FREE),
     )
