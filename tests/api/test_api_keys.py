@@ -165,7 +165,8 @@ def test_a_key_that_makes_no_sense_is_refused(api: Api, body: dict[str, Any]) ->
 def test_the_log_says_who_did_what_to_which_record(api: Api, opened: Opened) -> None:
     key = opened("read", "explain", "share")
     ident = key.key["id"]  # type: ignore[attr-defined]
-    record = key.explain(input=key.upload(noise(2))["id"])
+    photo = key.upload(noise(2))["id"]
+    record = key.explain(input=photo)
     share = key.call("POST", "/shares", json={"explanations": [record["id"]]}).json()
     key.call("PATCH", f"/explanations/{record['id']}", json={"note": "private words"})
     key.call("DELETE", f"/shares/{share['id']}")
@@ -175,13 +176,15 @@ def test_the_log_says_who_did_what_to_which_record(api: Api, opened: Opened) -> 
     did = [(e["principal"], e["action"], e["subject"]) for e in found["items"]][::-1]
     assert did == [
         ("token", "key.create", ident),
+        (f"key:{ident}", "input.create", photo),
+        (f"key:{ident}", "explanation.create", record["id"]),
         (f"key:{ident}", "share.create", share["id"]),
         (f"key:{ident}", "explanation.change", record["id"]),
         (f"key:{ident}", "share.revoke", share["id"]),
         (f"key:{ident}", "explanation.delete", record["id"]),
         ("token", "key.revoke", ident),
     ]
-    assert all(0 < e["time"] for e in found["items"]) and found["total"] == 6
+    assert all(0 < e["time"] for e in found["items"]) and found["total"] == 8
     text = api.call("GET", "/audit").text
     assert [s for s in (share["token"], "private words", TOKEN) if s in text] == []
 

@@ -31,7 +31,7 @@ def test_a_key_is_made_used_listed_revoked_and_logged(tmp_path: Path, monkeypatc
         assert listed["name"] == "nightly" and listed["used"] and "nightly" in fanlight("keys")[1]
         assert fanlight("keys", "revoke", listed["id"])[0] == 0
         assert fanlight("models", "--token", key.strip())[0] == 4
-        actions = [e["action"] for e in json.loads(fanlight("audit", "--json")[1])]
+        actions = [e["action"] for e in json.loads(fanlight("audit", "--action", "key", "--json")[1])]
         assert actions == ["key.revoke", "key.create"] and "key.create" in fanlight("audit")[1]
         assert key.strip() not in server.log.read_text()
     finally:

@@ -55,8 +55,9 @@ class Visitor:
         return scope in self.scopes or "admin" in self.scopes
 
     def did(self, conn: Connection, action: str, subject: str, **detail: Any) -> None:
-        """An entry of the audit log, in the transaction of the deed itself."""
-        note(conn, self.workspace, self.principal, action, subject, detail)
+        """An entry of the audit log, in the transaction of the deed itself. What the server sets up by itself is nobody's deed."""
+        if self.principal != SYSTEM.principal:
+            note(conn, self.workspace, self.principal, action, subject, detail)
 
     def own(self, row: Row[Any], what: str) -> Row[Any]:
         """The row, where this visitor asked for it. Errors: not_yours."""
