@@ -85,6 +85,7 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
         "memory_mb": settings.memory_mb,
         "device_memory_mb": settings.device_memory_mb,
         "explainers": tuple(Settings.listed(settings.explainers)),
+        "word_model": "" if settings.word_model is None else str(settings.word_model.resolve()),
     }
     if settings.engine == "ray":
         from fanlight.engine.cluster import planned

@@ -115,6 +115,10 @@ class Settings(BaseSettings):
         True,
         description="Offer the scenes: models that draw two objects from words, the exact one of that world first.",
     )
+    word_model: Path | None = Field(
+        None,
+        description="Folder of a masked language model (transformers, safetensors) that says how probable the words of a prompt are.",
+    )
     trainings: Path | None = Field(
         None, description="Folder where recipes leave the logs of their trainings, to be shown under Jobs."
     )

@@ -125,6 +125,8 @@ def test_a_word_that_stands_twice_is_the_one_of_the_template(api: Api) -> None:
         ({"first": []}, 422, "at least 1"),
         ({"first": ["red", "Red"]}, 422, "twice"),
         ({"seeds": [1, 1]}, 422, "twice"),
+        ({"first": ["red", "purple"]}, 422, "“purple” is no word of this world"),
+        ({"second": ["circle", "dog"]}, 422, "“dog” is no word of this world"),
         ({"seeds": [-1]}, 422, "greater than or equal to 0"),
         ({"seeds": list(range(1000)), "second": [f"w{n}" for n in range(20)]}, 422, "2 times 20 words and 1000 seeds are 40,000"),
         ({"params": {"nodes": "33"}}, 422, "nodes"),

@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from fanlight.app import create
+from fanlight.service import sensible
 from fanlight_models.worlds import scenes
 
 MODEL, TEXT = "scenes-exact", "a red circle left of a blue cross"
@@ -248,9 +249,17 @@ def test_a_caption_that_is_not_true_is_contradicted(api: Api) -> None:
     ],
 )
 def test_what_makes_no_sense_is_a_sentence(api: Api, text: str, words: str, said: str) -> None:
-    found = asked(api, text, words=words)
-    assert found["state"] == "failed" and found["error"]["code"] == "bad_prompt", found
-    assert said in found["error"]["message"]
+    before = api.call("GET", "/jobs").json()["total"]
+    given = {
+        "model": MODEL,
+        "explainer": "diffusion-pid",
+        "input": prompt(api, text),
+        "params": {**FAST, "words": words},
+    }
+    answer = api.ask(**given)
+    assert answer.status_code == 422 and answer.json()["error"]["code"] == "bad_prompt", answer.text
+    assert said in answer.json()["error"]["message"]
+    assert api.call("GET", "/jobs").json()["total"] == before, "nothing was promised"
 
 
 def test_a_repeated_word_can_be_chosen(api: Api) -> None:
@@ -297,9 +306,23 @@ def test_edits_that_make_no_sense_are_refused(api: Api, record: dict[str, Any]) 
     assert strange.status_code == 422 and strange.json()["error"]["code"] == "invalid_params"
 
 
-def test_a_replacement_that_the_model_does_not_know_fails_in_a_sentence(api: Api, record: dict[str, Any]) -> None:
-    failed = saved(api, record, {"replace_word": [1, "purple"]})
-    assert failed["state"] == "failed" and "“purple” is no word" in failed["error"]["message"]
+def test_a_replacement_that_the_model_does_not_know_is_refused(api: Api, record: dict[str, Any]) -> None:
+    for edit, said in (
+        ({"replace_word": [1, "purple"]}, "“purple” is no word"),
+        ({"replace_word": [1, "circle circle"]}, "No scene of this world"),
+    ):
+        answer = api.call("POST", "/interventions", json={"explanation": record["id"], "edits": [edit]})
+        assert answer.status_code == 422 and answer.json()["error"]["code"] == "bad_prompt", answer.text
+        assert said in answer.json()["error"]["message"]
+
+
+def test_where_the_worker_does_not_answer_in_time_the_job_fails_in_the_same_sentence(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensible, "WAIT", 0.0)
+    found = asked(api, TEXT, words="red, dog")
+    assert found["state"] == "failed" and found["error"]["code"] == "bad_prompt"
+    assert "“dog” is not in the prompt" in found["error"]["message"]
 
 
 def test_it_is_shared_exported_and_drawn_from_what_is_stored(api: Api, record: dict[str, Any]) -> None:

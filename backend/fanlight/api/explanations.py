@@ -13,7 +13,7 @@ from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
 from fanlight.errors import unknown
-from fanlight.service import checks, explain, interventions, pictures, records, search
+from fanlight.service import checks, explain, interventions, pictures, records, search, sensible
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import Promise
 from fanlight.store import ledger
@@ -50,7 +50,8 @@ async def _answer(context: Context, who: Visitor, promise: Promise, wait: float)
 
 @router.post("/explanations", responses=ACCEPTED, response_model=wire.Explanation)
 async def ask(request: wire.ExplanationRequest, context: Services, who: Explainer, wait: Wait = 0.0) -> Response:
-    """The stored explanation where there is one, else a promise. Equal requests share one computation."""
+    """The stored explanation where there is one, else a promise. Equal requests share one computation. What would fail by its words is refused."""
+    await sensible.explanation(context, who, request)
     promise = await asyncio.to_thread(explain.submit, context, who, request)
     return await _answer(context, who, promise, wait)
 
@@ -60,6 +61,7 @@ async def ask(request: wire.ExplanationRequest, context: Services, who: Explaine
 )
 async def intervene(request: wire.InterventionRequest, context: Services, who: Explainer, wait: Wait = 0.0) -> Response:
     """A new explanation whose parent is the given one, with the whole list of edits."""
+    await sensible.change(context, who, request)
     promise = await asyncio.to_thread(interventions.intervene, context, who, request)
     answer = await _answer(context, who, promise, wait)
     answer.status_code = 201 if answer.status_code == 200 else answer.status_code

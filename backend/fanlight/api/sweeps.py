@@ -12,7 +12,7 @@ from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
 from fanlight.drawing import sweep_page
-from fanlight.service import studies_table, sweeps, sweeps_export
+from fanlight.service import sensible, studies_table, sweeps, sweeps_export
 
 router = APIRouter(route_class=StrictRoute)
 
@@ -24,9 +24,10 @@ Wait = Annotated[float, Query(ge=0, le=30, description="Seconds to wait for a su
 
 
 @router.post("/sweeps", status_code=201)
-def create(request: wire.SweepRequest, context: Services, who: Explainer) -> wire.Sweep:
+async def create(request: wire.SweepRequest, context: Services, who: Explainer) -> wire.Sweep:
     """One method on one model over many pictures, as bulk work; it survives a crash of the server."""
-    return sweeps.create(context, who, request)
+    await sensible.lists(context, request)
+    return await asyncio.to_thread(sweeps.create, context, who, request)
 
 
 @router.get("/sweeps")

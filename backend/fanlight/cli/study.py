@@ -77,7 +77,7 @@ def listed(given: str) -> list[str]:
 
 
 def _able(client: Client) -> str:
-    named = [e.name for e in client.explainers() if e.pairs]
+    named: list[str] = [e.name for e in client.explainers() if e.pairs]
     if not named:
         raise typer.BadParameter("this server has no method that compares two words", param_hint="--method")
     return named[0]

@@ -21,7 +21,7 @@ class Work:
     Args:
         job, attempt: which attempt of which job this is; a result is accepted only from the current attempt.
         kind: "explain" makes the artifacts of an explanation; "trust" measures one that is stored, "check" measures it further;
-            "predict" ends with the prediction. "edit" and "suggest" are not submitted but asked, with `Engine.edit`.
+            "predict" ends with the prediction. "edit", "suggest", "foresee" and "chances" are not submitted but asked, with `Engine.edit`.
         model: {"id", "digest", "source": {...}}: enough for a loader to find it and to refuse it if its digest differs.
         input: digest of the blob that holds the canonical pixels.
         explainer, version, params: the method, its version, parameters with defaults filled.
@@ -29,6 +29,7 @@ class Work:
         reference: for {"similar_to": ...}: digest of the blob that holds that picture's canonical pixels.
         edits: those of the picture are applied to it, in order, before anything else; the explainer's own to its result.
         artifacts: for "trust", "check", "edit" and "suggest": digests of the stored artifacts by name.
+        questions: for "foresee": prompts, {text, params}; for "chances": {text, spans}, words by where they begin and end.
         measure: for "check": which of them, a name of `quality.checks`.
         floor: for "trust": the cached floor of (model, input, target), if known.
         priority: 0 live, 1 interactive, 2 bulk, 3 trust, 4 the trust of bulk work.
@@ -38,7 +39,7 @@ class Work:
 
     job: str
     attempt: int
-    kind: Literal["explain", "trust", "check", "predict", "edit", "suggest"]
+    kind: Literal["explain", "trust", "check", "predict", "edit", "suggest", "foresee", "chances"]
     model: Mapping[str, Any]
     input: str
     explainer: str
@@ -50,6 +51,7 @@ class Work:
     edits: tuple[Mapping[str, Any], ...] = ()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     floor: Mapping[str, Any] | None = None
+    questions: tuple[Mapping[str, Any], ...] = ()
     measure: str = ""
     reference: str | None = None
     priority: int = INTERACTIVE
@@ -61,7 +63,7 @@ class Work:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Work:
-        return cls(**{**value, "edits": tuple(value.get("edits", ()))})
+        return cls(**{**value, **{name: tuple(value.get(name, ())) for name in ("edits", "questions")}})
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class Engine(Protocol):
     async def edit(self, work: Work) -> Mapping[str, Any]:
         """Answers a live edit at once, beside whatever runs: from stored artifacts and the head of the model, without a queue.
 
-        "edit" -> {"artifact": {name, kind, meta, sentence, detail}, "prediction"}; "suggest" -> what the explainer suggests.
+        "edit" -> {"artifact": {name, kind, meta, sentence, detail}, "prediction"}; "suggest" -> what the explainer suggests;
+        "foresee" -> {} where a job would not fail by its words, else the error; "chances" -> {"probabilities", "name"} of words in their prompt.
         """
         ...
 

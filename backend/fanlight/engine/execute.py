@@ -21,6 +21,7 @@ from fanlight.adapters.similarity import Similarity, embed
 from fanlight.artifact import Artifact, canonical
 from fanlight.blobs import Blobs
 from fanlight.drawing import renderer
+from fanlight.engine import asked
 from fanlight.engine.base import Work
 from fanlight.engine.core import BATCH_COST, Outcome, Plan, Progress
 from fanlight.engine.items import Items
@@ -57,6 +58,7 @@ class Config:
     memory_mb: int = 4096
     device_memory_mb: int = 0
     explainers: tuple[str, ...] = ()
+    word_model: str = ""
 
 
 class Context:
@@ -138,8 +140,8 @@ class Execution:
         cost = explainer.cost(params, tuple(work.model.get("size", (224, 224))))
         if work.kind in ("trust", "check") or cost > BATCH_COST // 2:
             return Plan(("alone", next(self._alone)), max(cost, work.cost))
-        asked = work.reference or "concept" in (work.target or {})
-        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), asked), cost)
+        other = work.reference or "concept" in (work.target or {})
+        return Plan((work.kind, work.model["digest"], work.explainer, canonical(work.params), other), cost)
 
     def out_of_memory(self, error: BaseException) -> bool:
         return full(error)
@@ -175,8 +177,12 @@ class Execution:
             raise ComputeFailed(f"The change could not be computed: {type(e).__name__}: {e}", code="edit_failed") from e
 
     def _edit(self, work: Work) -> Mapping[str, Any]:
+        if work.kind == "chances":
+            return asked.chances(self.config.word_model, work)
         model = self._model(work)
         explainer = find(work.explainer, self.config.explainers)
+        if work.kind == "foresee":
+            return asked.foresee(model, explainer, work)
         params = explainer.Params(**work.params)
         stored = [self._stored(d) for d in work.artifacts.values()]
         if work.kind == "suggest":

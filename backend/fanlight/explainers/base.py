@@ -219,6 +219,13 @@ class Explainer:
     general: ClassVar[frozenset[str]] = frozenset()
     """Those of `edits` that mean the same for every picture, so that one list of them can be applied to many."""
 
+    foresees: ClassVar[bool] = False
+    """Whether it can tell from the words of a prompt that a job on it would fail (`foresee`)."""
+
+    def foresee(self, model: Any, text: str, params: Any, edits: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Raises InvalidField where a job on this prompt, or its own `edits`, would fail by its words alone. Asked before a job is promised, beside
+        running work; a thousandth of its cost at most."""
+
     pairs: ClassVar[bool] = False
     """Whether it compares two words of a prompt, so that lists of words can be gone through (`pair`)."""
 

@@ -284,6 +284,17 @@ def redraw(
     return Artifact(shown.name, shown.kind, arrays, {**meta, **told})
 
 
+def sensible(model: Painter, prompt: Prompt, edit: Mapping[str, Any], removal: str) -> None:
+    """Errors: bad_prompt where the changed prompt cannot be drawn."""
+    from fanlight_models.diffusion import BadPrompt, generate
+
+    try:
+        asked = _asked(prompt, edit, removal)
+        model.encode([asked.whole, asked.less] if isinstance(asked, generate.Weighed) else [asked])
+    except BadPrompt as e:
+        raise InvalidField(str(e), code="bad_prompt", given=dict(edit)) from e
+
+
 def _asked(prompt: Prompt, edit: Mapping[str, Any], removal: str) -> Any:
     """What is drawn instead of the prompt. Errors: BadPrompt."""
     from fanlight_models.diffusion import generate

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fanlight.adapters.text_to_image import Painter
-    from fanlight_models.diffusion import Plan, Readings
+    from fanlight_models.diffusion import Plan, Prompt, Readings
 
 FEWEST = 16
 """Log-SNRs before anything is shown or an error believed: from fewer it may be small by chance."""
@@ -61,6 +61,7 @@ class DiffusionPID(base.Explainer):
     edits = rewording.EDITS
     asks = frozenset(rewording.REDRAWN)
     pairs = True
+    foresees = True
 
     class Params(base.Params):
         words: str = Field(
@@ -120,6 +121,12 @@ class DiffusionPID(base.Explainer):
                 raise ComputeFailed(str(e), code="not_finite", hint="Check the model's weights.") from e
         return found
 
+    def foresee(self, model: Painter, text: str, params: Params, edits: Sequence[Mapping[str, Any]] = ()) -> None:
+        prompt, _, _ = _asked(model, text, params)
+        redrawing = rewording.redrawn(edits)
+        if redrawing is not None:
+            contrasts.sensible(model, prompt, redrawing, params.removal)
+
     def edit(
         self, model: Painter, artifacts: Sequence[Artifact], edits: Sequence[Mapping[str, Any]], params: Params
     ) -> base.Edited:
@@ -147,17 +154,7 @@ class DiffusionPID(base.Explainer):
 def _explained(
     model: Painter, item: base.Drawing, params: DiffusionPID.Params, ctx: base.Context
 ) -> Generator[base.Step, None, Artifact]:
-    from fanlight_models.diffusion import BadPrompt, Prompt, plan
-
-    prompt = Prompt(item.text)
-    try:
-        words, pair = contrasts.chosen(model, prompt, params.words, params.all_pairs)
-        asked = plan(prompt, words, context=params.context, mode=params.removal, neutral=contrasts.neutral(model))
-        asked.check(model)
-        model.encode(asked.conditionings)
-    except BadPrompt as e:
-        hint = "Of a repeated word say which, as cross#2." if "say which" in str(e) else None
-        raise InvalidField(str(e), code="bad_prompt", given=item.text, hint=hint) from e
+    prompt, asked, pair = _asked(model, item.text, params)
     guidance = params.guidance or model.guidance
     how = {"seed": item.seed, "steps": params.steps, "guidance": guidance} if item.image is None else None
     fitted = "" if item.image is None else contrasts.fitted(model, item.image)
@@ -171,6 +168,22 @@ def _explained(
         x = model.latent(item.image)
     readings = yield from _within(_measured(model, x, asked, about, item, params, ctx), begun, 1.0)
     return contrasts.artifact(model, x, asked, readings, about)
+
+
+def _asked(model: Painter, text: str, params: DiffusionPID.Params) -> tuple[Prompt, Plan, tuple[int, int]]:
+    """The prompt, what is to be asked about it, and the two words that are shown. Errors: bad_prompt."""
+    from fanlight_models.diffusion import BadPrompt, Prompt, plan
+
+    prompt = Prompt(text)
+    try:
+        words, pair = contrasts.chosen(model, prompt, params.words, params.all_pairs)
+        asked = plan(prompt, words, context=params.context, mode=params.removal, neutral=contrasts.neutral(model))
+        asked.check(model)
+        model.encode(asked.conditionings)
+    except BadPrompt as e:
+        hint = "Of a repeated word say which, as cross#2." if "say which" in str(e) else None
+        raise InvalidField(str(e), code="bad_prompt", given=text, hint=hint) from e
+    return prompt, asked, pair
 
 
 def _drawn(
