@@ -65,6 +65,9 @@ def head(s: Sweep) -> Component:
             html.Button(turn[0], id="sw-turn", className="button", **{"data-verb": turn[1]}),
             html.Button("Cancel", id="sw-cancel", className="button"),
         ]
+    if s.request.source.words is not None:
+        table = session.src(f"/api/v1/sweeps/{s.id}/study.csv")
+        actions.append(html.A("Table (CSV)", href=table, download="", className="button"))
     actions += [
         files(s),
         dcc.Link("In the gallery", href=session.href("/", sweep=s.id), className="button"),

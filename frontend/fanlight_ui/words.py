@@ -125,7 +125,7 @@ def _step(name: str, sign: str, words: str) -> Component:
 
 
 def body(shown: Shown) -> Component:
-    left = [picture(shown), matrix(), change(shown.detail, shown.info)]
+    left = [picture(shown), matrix(shown.info), change(shown.detail, shown.info)]
     right = [
         redrawn(shown.before),
         maps(),
@@ -212,7 +212,7 @@ def picture(shown: Shown) -> Component:
     )
 
 
-def matrix() -> Component:
+def matrix(info: wire.ExplainerInfo | None) -> Component:
     ways = [
         html.Button(
             text, className="wd-pill small", **{"data-quantity": name, "aria-pressed": str(name == "redundant").lower()}
@@ -227,6 +227,7 @@ def matrix() -> Component:
             ),
             html.Div(className="wd-scroll", **place("matrix")),
             html.P(className="quiet", **place("matrix-said")),
+            html.A("Study these two against other words", hidden=info is None or not info.pairs, **place("study")),
         ],
         className="card pad",
         **{"aria-label": "Every pair"},

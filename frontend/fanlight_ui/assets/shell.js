@@ -16,7 +16,7 @@
     const path = location.pathname.slice(prefix.length) || "/";
     for (const link of document.querySelectorAll("a.nav")) {
       const own = new URL(link.href).pathname.slice(prefix.length) || "/";
-      const current = own === "/" ? path === "/" || path.startsWith("/e/") : own === "/data" ? path === own || path.startsWith("/sweeps") : path === own || path.startsWith(own + "/");
+      const current = own === "/" ? path === "/" || path.startsWith("/e/") : own === "/data" ? path === own || /^\/(sweeps|studies)/.test(path) : path === own || path.startsWith(own + "/");
       if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
     const box = $("search");

@@ -219,6 +219,9 @@
     root.replaceChildren(make("table", { className: "wd-matrix" }, make("thead", {}, make("tr", {}, make("td"), ...heads)), make("tbody", {}, ...rows)));
     if (focused) root.querySelector(`[data-cell="${focused}"]`)?.focus();
     const means = { redundant: "what either of the two says", synergy: "what only both together say", unique: "what the word of the row says and that of the column does not" }[by];
+    const [one, other] = (chosen.length === 2 ? chosen : d.pair).map((k) => d.words[k]), [from, to] = one[0] < other[0] ? [one, other] : [other, one];
+    const template = `${d.prompt.slice(0, from[0])}{${from === one ? "a" : "b"}}${d.prompt.slice(from[1], to[0])}{${to === one ? "a" : "b"}}${d.prompt.slice(to[1])}`;
+    node("study").href = `${window.fanlight.prefix}/studies/new?${new URLSearchParams({ model: page.model, explainer: page.explainer, template, first: one[2], second: other[2] })}`;
     set(node("matrix-said"), `Nats, summed over pixels: ${means}; framed, a word alone${d.context ? " given the rest" : ""}. Click a cell to see its maps.`);
   }
 

@@ -23,7 +23,7 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import errors, sweeps, trial_panel
+from fanlight_ui import errors, study_panel, sweeps, trial_panel
 from fanlight_ui.session import ask
 
 dash.register_page(__name__, path_template="/sweeps/<id>", title="Sweep · Fanlight")
@@ -35,7 +35,10 @@ WITHOUT = 50
 
 
 @errors.page
-async def layout(id: str, trial: str | None = None, **_address: str) -> Component:
+async def layout(id: str, trial: str | None = None, **address: str) -> Component:
+    asked = await ask(calls.sweep(id))
+    if asked.request.source.words is not None:
+        return await study_panel.page(asked, address)
     found, summary, without = await _asked(id, WAIT)
     return html.Main(
         [
@@ -102,6 +105,8 @@ def _still(found: wire.Sweep, summary: wire.SweepSummary) -> bool:
 )
 async def follow(_ticks: int, id: str, shown: dict[str, Any]) -> tuple[Any, ...]:
     """Moves the bar; the summary only where there is a newer one."""
+    if shown.get("words"):
+        return await study_panel.follow(id, shown)
     found, summary, without = await _asked(id, 0)
     now = _shown(found, summary)
     head = sweeps.head(found) if now["state"] != shown["state"] else no_update

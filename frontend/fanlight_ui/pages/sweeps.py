@@ -19,7 +19,13 @@ async def layout(cursor: str = "", **_address: Any) -> Component:
     head = html.Div(
         [
             html.H1("Sweeps"),
-            dcc.Link("New sweep", href=session.href("/sweeps/new"), className="button primary end"),
+            html.Div(
+                [
+                    dcc.Link("New study of words", href=session.href("/studies/new"), className="button"),
+                    dcc.Link("New sweep", href=session.href("/sweeps/new"), className="button primary"),
+                ],
+                className="row end",
+            ),
         ],
         className="head",
     )
@@ -40,7 +46,8 @@ async def listing(cursor: str) -> list[Component]:
     if not page.items:
         return [
             html.P(
-                "There are no sweeps yet. Choose a data set and a method, and see what the maps have in common.",
+                "There are no sweeps yet. Choose a data set and a method, and see what the maps have in common; "
+                "or two lists of words, and see which of them go together.",
                 className="blank",
             )
         ]
