@@ -134,6 +134,12 @@ class calls:
         return Call("POST", "/interventions", _outcome, params={"wait": wait}, json=body)
 
     @staticmethod
+    def probabilities(explanation: str, source: str, table: Mapping[str, float] | None = None) -> Call[wire.Chances]:
+        """Of the measured words of a result. Args: source: uniform, table, counts, masked."""
+        body = _given(source=source, table=dict(table) if table is not None else None)
+        return Call("POST", f"/explanations/{explanation}/probabilities", _as(wire.Chances), json=body)
+
+    @staticmethod
     def live(session: str, explanation: str, edits: list[dict[str, Any]], seq: int) -> Call[wire.LivePanel]:
         return Call(
             "POST",

@@ -76,6 +76,7 @@ WITHIN: dict[str, Any] = {
     "PATCH /workspaces/{id}": {"name": "mine now"},
     "PUT /workspaces/{id}/members/{person}": {"role": "owner"},
     "PATCH /people/{id}": {"disabled": True},
+    "POST /explanations/{id}/probabilities": {"source": "uniform"},
 }
 """Bodies of operations whose address names it."""
 NAMES_NOTHING = {"POST /views", "POST /keys", "POST /people", "POST /workspaces", "PUT /me/password"}

@@ -13,7 +13,7 @@ from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
 from fanlight.errors import unknown
-from fanlight.service import checks, explain, interventions, pictures, records, search, sensible
+from fanlight.service import chances, checks, explain, interventions, pictures, records, search, sensible
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import Promise
 from fanlight.store import ledger
@@ -72,6 +72,12 @@ async def intervene(request: wire.InterventionRequest, context: Services, who: E
 async def live(request: wire.LiveRequest, context: Services, who: Explainer) -> wire.LivePanel:
     """The panel after the edits, from frozen artifacts; nothing is stored. Of a session only the latest `seq` is answered."""
     return await context.live.answer(who, request)
+
+
+@router.post("/explanations/{id}/probabilities")
+async def probabilities(id: str, request: wire.ChancesRequest, context: Services, who: Explainer) -> wire.Chances:
+    """How probable the measured words of a result are, and the edit that weighs them so. Nothing is changed or stored."""
+    return await chances.of(context, who, id, request)
 
 
 @router.get("/explanations")

@@ -99,6 +99,8 @@ class Words:
         value, error = read.interaction()
         return {
             **{k: meta[k] for k in (*TOLD, "evaluations", "drawn", "edits", "redrawn", "redrawn_as")},
+            "probabilities": meta.get("probabilities"),
+            "source": meta.get("source", ""),
             "unit": UNIT,
             "top": read.top,
             "stops": {"sequential": colour.stops("sequential"), "diverging": colour.stops("diverging")},

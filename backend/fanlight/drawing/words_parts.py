@@ -36,10 +36,13 @@ def single(read: Read, n: int) -> dict[str, Any]:
 
 
 def pair_sums(read: Read, meta: Mapping[str, Any], pair: list[int]) -> dict[str, Any]:
-    """Sums of the atoms of a pair of measured words. Given probabilities are those of the shown pair; of others they are equal."""
+    """Sums of the atoms of a pair of measured words. Probabilities that are given for all words count in all pairs; given for the
+    shown pair, they are equal in others."""
     i, j = pair[:2]
-    chances = meta["chances"]
-    if chances is not None:
+    chances, every = meta["chances"], meta.get("probabilities")
+    if every is not None:
+        chances = [every[i], every[j]]
+    elif chances is not None:
         chances = {(i, j): chances, (j, i): chances[::-1]}.get(tuple(meta["pair"]))
     one, other, both = (read.map(m) for m in pair[2:])
     found = atoms(one, other, both, meta["rule"], chances)

@@ -213,6 +213,8 @@ def _made(
             "found_pair": list(about.pair),
             "rule": "min",
             "chances": None,
+            "probabilities": None,
+            "source": "",
             "band": None,
             "context": asked.context,
             "removal": asked.mode,
@@ -237,12 +239,11 @@ def edited(stored: Artifact, edits: list[dict[str, Any]]) -> tuple[Artifact, dic
     """The artifact with everything said in its metadata, and the redrawing that it still lacks."""
     arrays, meta = dict(stored.arrays), dict(stored.meta)
     values = {k: v for e in edits for k, v in e.items()}
-    rule = values.get("set_rule", "min")
+    pair = values.get("set_words", meta["found_pair"])
     meta |= {
         "edits": edits,
-        "pair": values.get("set_words", meta["found_pair"]),
-        "rule": rule if isinstance(rule, str) else rule[0],
-        "chances": None if isinstance(rule, str) else rule[1:],
+        "pair": pair,
+        **rewording.shown(values.get("set_rule", "min"), pair),
         "band": values.get("set_band"),
     }
     wanted = rewording.redrawn(edits)

@@ -19,7 +19,7 @@ REDRAWN = {
 """At most one of them: the last."""
 EDITS = {
     "set_words": "[a, b]: numbers, from 0, of two of the measured words",
-    "set_rule": '"min", "pointwise", or ["pointwise", p, q] with the probabilities of both words',
+    "set_rule": '"min", "pointwise", ["pointwise", p, q] with the probabilities of both words, or ["pointwise", [p, ...], source] of all words',
     "set_band": "[lo, hi] of log-SNR: only what is said there counts; null: all",
     **REDRAWN,
 }
@@ -110,7 +110,7 @@ def _value(kind: str, value: Any, about: Mapping[str, Any]) -> Any:
             raise ValueError("these two words were not measured together.")
         return pair
     if kind == "set_rule":
-        return _rule(value)
+        return _rule(value, len(about["words"]))
     if kind == "set_band":
         if value is None:
             return None
@@ -150,13 +150,37 @@ def _order(value: Any, count: int) -> list[int]:
     return order
 
 
-def _rule(value: Any) -> Any:
+def _rule(value: Any, words: int) -> Any:
+    """`min`, `pointwise` (equal probabilities), [pointwise, p, q] of the shown pair, or [pointwise, [p, ...], source] of all measured words."""
     if isinstance(value, str) and value in RULES:
         return value
+    several = list(value) if isinstance(value, (list, tuple)) else []
+    if len(several) in (2, 3) and isinstance(several[1], (list, tuple)):
+        source = " ".join(several[2].split()) if len(several) == 3 and isinstance(several[2], str) else ""
+        if len(source) > LONGEST or (len(several) == 3 and not source):
+            raise ValueError(f"where probabilities come from is said in one to {LONGEST} letters.")
+        if len(several[1]) != words:
+            raise ValueError(f"{words} words were measured, so that as many probabilities are given, in their order.")
+        return ["pointwise", _chances(several[0], several[1]), *([source] if source else [])]
     named, *chances = _several(value, 3)
-    if named != "pointwise" or not all(_finite(p) and 0 < p <= 1 for p in chances):
+    return [named, *_chances(named, chances)]
+
+
+def _chances(named: Any, given: Sequence[Any]) -> list[float]:
+    if named != "pointwise" or not all(_finite(p) and 0 < p <= 1 for p in given):
         raise ValueError("probabilities of words lie above 0 and up to 1, and belong to the rule pointwise.")
-    return [named, *(float(p) for p in chances)]
+    return [float(p) for p in given]
+
+
+def shown(rule: Any, pair: Sequence[int]) -> dict[str, Any]:
+    """A canonical rule as metadata: its name, the probabilities of the shown pair (None: equal), those of all words, and where they come from."""
+    if isinstance(rule, str):
+        return {"rule": rule, "chances": None, "probabilities": None, "source": ""}
+    if isinstance(rule[1], list):
+        every = rule[1]
+        source = rule[2] if len(rule) == 3 else ""
+        return {"rule": rule[0], "chances": [every[n] for n in pair], "probabilities": every, "source": source}
+    return {"rule": rule[0], "chances": rule[1:], "probabilities": None, "source": ""}
 
 
 def _number(given: Any, count: int) -> int:

@@ -31,6 +31,11 @@ from fanlight.wire.catalog import (
     Sample as Sample,
     WorldScore as WorldScore,
 )
+from fanlight.wire.chances import (
+    Chances as Chances,
+    ChancesRequest as ChancesRequest,
+    WordChance as WordChance,
+)
 from fanlight.wire.changes import (
     Edits as Edits,
     InterventionRequest as InterventionRequest,
