@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import dash
-from dash.exceptions import CallbackException
+from dash.exceptions import CallbackException, PreventUpdate
 from fastapi import FastAPI, Request
 
 from fanlight.client import AsyncClient
@@ -85,8 +85,7 @@ def create_pages(server: FastAPI, *, client: AsyncClient, prefix: str = "") -> d
 
 
 def refuse_foreign_calls(app: dash.Dash) -> None:
-    """Calls that no page of ours makes are refused in a sentence. Errors inside a callback do not come here (`on_error`), nor
-    is what a callback returns a fault of the caller."""
+    """Calls that no page of ours makes are refused in a sentence. Errors inside a callback do not come here (`on_error`)."""
     serve = app.backend.serve_callback
 
     def guarded(dash_app: dash.Dash) -> Callable[[Request], Awaitable[Any]]:
@@ -95,8 +94,13 @@ def refuse_foreign_calls(app: dash.Dash) -> None:
         async def checked(request: Request) -> Any:
             try:
                 return await answer(request)
-            except CallbackException:
+            except PreventUpdate:
                 raise
+            except (
+                CallbackException
+            ) as e:  # a callback of ours that returned too little, or a caller who named other outputs
+                log.error("what a callback returned does not fit what it was asked for", exc_info=True)
+                raise BadRequest(FOREIGN, code="foreign_call", hint="Reload the page.") from e
             except Exception as e:
                 log.warning("call of a callback refused: it cannot be taken apart", exc_info=True)
                 raise BadRequest(FOREIGN, code="foreign_call", hint="Reload the page.") from e

@@ -164,6 +164,8 @@ TEXTS: dict[str, Callable[[], bytes]] = {
     "a number of a million digits": lambda: b'{"explanations": ' + b"9" * 1_000_000 + b"}",
     "an exponent": lambda: b'{"explanations": 1e999999999}',
     "spaces": lambda: b" " * 2_000_000,
+    "half of an escape": lambda: b'{"explanations": ["\\u00',
+    "a number of five thousand digits": lambda: b'{"kind": ' + b"9" * 5000 + b"}",
     "escapes": lambda: b'{"explanations": ["' + b"\\u0041" * 300_000 + b'"]}',
 }
 

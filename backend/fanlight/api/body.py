@@ -38,6 +38,10 @@ class _Strict(Request):
             value = json.loads(text, parse_constant=_constant)
         except RecursionError:
             raise _refused(f"The body of the request is nested deeper than {DEPTH} levels.") from None
+        except ValueError as e:  # no JSON, or a number of thousands of digits
+            raise _refused(
+                f"The body of the request is no JSON: {getattr(e, 'msg', 'a number is too long')}."
+            ) from None
         _check(value, 0)
         return value
 

@@ -11,7 +11,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from fanlight.api.access import Reader, Services
 from fanlight.errors import TooBusy
-from fanlight.service.bus import STREAMS
+from fanlight.service.bus import OF_ONE, STREAMS
 from fanlight.service.context import Context, Visitor
 from fanlight.service.entry import Entry
 from fanlight.service.search import ordinal
@@ -20,13 +20,23 @@ router = APIRouter()
 AGAIN = 2.0  # seconds after which somebody with a session or a key is asked for anew before they are told more
 
 
-def _room(context: Services) -> None:
-    """Refuses before the stream begins: after that there is no status to give."""
-    if context.bus.streams >= STREAMS:
+async def _seat(context: Services, who: Reader) -> AsyncIterator[None]:
+    """A place among the streams, taken before the stream begins, after which there is no status to give, and kept to its end."""
+    seats = context.bus.seats
+    if seats.total() >= STREAMS:
         raise TooBusy("Too many pages are open on this server.", retry_after=30, allowed=STREAMS)
+    if seats[who.principal] >= OF_ONE:
+        raise TooBusy("You have too many streams open on this server.", retry_after=30, allowed=OF_ONE)
+    seats[who.principal] += 1
+    try:
+        yield
+    finally:
+        seats[who.principal] -= 1
+        if not seats[who.principal]:
+            del seats[who.principal]
 
 
-@router.get("/events", response_class=EventSourceResponse, dependencies=[Depends(_room)])
+@router.get("/events", response_class=EventSourceResponse, dependencies=[Depends(_seat)])
 async def events(
     context: Services, who: Reader, http: Request, last_event_id: Annotated[str | None, Header(max_length=40)] = None
 ) -> AsyncIterator[ServerSentEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from fanlight.store.database import Database
 from fanlight.store.tables import event
 
 STREAMS = 200
+OF_ONE = 40  # of one principal, so that nobody has them all
 BACKLOG = 500
 HEARTBEAT = 15.0
 END: Mapping[str, Any] = {"type": "end"}  # recognised as this very object; never sent
@@ -26,6 +28,8 @@ class Bus:
     def __init__(self) -> None:
         self._queues: dict[asyncio.Queue[Mapping[str, Any] | None], str] = {}  # with the workspace that each is about
         self._ears: list[asyncio.Event] = []
+        self.seats: Counter[str] = Counter()
+        """How many streams each principal has open or about to open; touched by the event loop alone."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:

@@ -86,7 +86,7 @@ class Entry:
         self.patience(limit)
         row = await self.db.aread(lambda c: c.execute(select(person).where(person.c.name == name)).first())
         # The same work for a name that is not there, and the same answer.
-        good = await self.compared(password, passwords.NOBODY if row is None else row.password)
+        good = await self.compared(password, passwords.NOBODY if row is None else row.password, limit)
         if row is None or not good or row.disabled is not None:
             self.failed(limit)
             if row is not None:  # not waited for: that would take longer than a name that is not there
@@ -138,13 +138,14 @@ class Entry:
         async with self._hashing:
             return await asyncio.to_thread(passwords.hashed, password)
 
-    async def compared(self, password: str, stored: str) -> bool:
-        """Whether the password is the stored one. Errors: too_busy."""
+    async def compared(self, password: str, stored: str, limit: tuple[str, str]) -> bool:
+        """Whether the password is the stored one. Args: limit: name and address, as of `patience`. Errors: too_busy, too_many_attempts."""
         if self._waiting >= WAITING:
             raise TooBusy("Too many people are logging in.", retry_after=5, hint="Try again in a moment.")
         self._waiting += 1
         try:
             async with self._hashing:
+                self.patience(limit)  # many may have been sent at once, and have failed while this one waited
                 return await asyncio.to_thread(passwords.matches, password[:1024], stored)
         finally:
             self._waiting -= 1

@@ -129,7 +129,7 @@ async def change_password(context: Context, entry: Entry, visitor: Visitor, requ
     row = await context.db.aread(lambda c: find(c, ident))
     limit = (row.name, "password")
     entry.patience(limit)
-    if not await entry.compared(request.old, row.password):
+    if not await entry.compared(request.old, row.password, limit):
         entry.failed(limit)
         raise Forbidden("The old password is another.", code="wrong_password")
     stored = await entry.hashed(passwords.fit(request.new, row.name))
