@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
@@ -323,6 +324,20 @@ def test_where_the_worker_does_not_answer_in_time_the_job_fails_in_the_same_sent
     found = asked(api, TEXT, words="red, dog")
     assert found["state"] == "failed" and found["error"]["code"] == "bad_prompt"
     assert "“dog” is not in the prompt" in found["error"]["message"]
+
+
+def test_a_running_job_is_cancelled_and_stores_nothing(api: Api) -> None:
+    given = {"model": MODEL, "explainer": "diffusion-pid", "input": prompt(api), "seed": 11}
+    answer = api.ask(wait=0, **given, params={"nodes": "256", "steps": 200})
+    assert answer.status_code == 202, answer.text
+    job, end = answer.json()["job"], time.monotonic() + 30
+    while not (seen := api.call("GET", f"/jobs/{job}").json())["progress"]:
+        assert time.monotonic() < end and seen["state"] in ("queued", "running"), seen
+        time.sleep(0.01)
+    assert api.call("DELETE", f"/jobs/{job}").json()["state"] in ("running", "cancelled"), "it stops at its next step"
+    record = api.finished(answer.json()["id"])
+    assert record["state"] == "cancelled" and record["artifacts"] == []
+    assert told(api, asked(api, seed=12, all_pairs=False))["nodes"] == 32, "the worker is free for the next"
 
 
 def test_it_is_shared_exported_and_drawn_from_what_is_stored(api: Api, record: dict[str, Any]) -> None:
