@@ -17,10 +17,18 @@ def folder() -> Path:
     return Path(sys.prefix) / "share" / "fanlight" / "models"
 
 
+PLACE = Path(fanlight_models.__file__).parent / "bundles"
+"""What ships with the package."""
+
+
 def shipped() -> list[Path]:
     """The bundles that were trained by the recipes of this package, by name."""
-    place = Path(fanlight_models.__file__).parent / "bundles"
-    return sorted(p.parent for p in place.glob("*/bundle.toml"))
+    return sorted(p.parent for p in PLACE.glob("*/bundle.toml"))
+
+
+def pipelines() -> list[Path]:
+    """The folders in diffusers' layout that were trained by them, by name."""
+    return sorted(p.parent for p in PLACE.glob("*/model_index.json"))
 
 
 def installed() -> list[Path]:

@@ -44,20 +44,24 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as e:
         said = str(e).strip().partition("\n")[0]
         raise hub.BadModel(f"“{folder.name}” cannot be loaded by diffusers: {said}", given=str(folder)) from e
+    own = folders.own(folder)
     parts = {name: value for name, value in vars(read).items() if isinstance(value, nn.Module)}
     parts |= {f"text_{n}": encoder for n, (_, encoder) in enumerate(getattr(read, "texts", ()))}
     vae = getattr(read.codec, "vae", None)
-    card = folder / "README.md"
+    card = next((f for f in (folder / "card.md", folder / "README.md") if f.is_file()), None)
     experimental = type(read).__name__ in EXPERIMENTAL
     return Painter(
         read,
         read.codec,
         nn.ModuleDict({**parts, **({} if vae is None else {"vae": vae})}),
         identity=["diffusers", *described(folder)],
-        name=folder.name,
-        description=f"A text-to-image model from a folder of diffusers{', read as an experiment' if experimental else ''}.",
+        name=str(own.get("name", folder.name))[:200],
+        description=str(own.get("description", ""))[:2000]
+        or f"A text-to-image model from a folder of diffusers{', read as an experiment' if experimental else ''}.",
+        terms=str(own.get("terms", ""))[:2000],
+        examples=[str(e)[:300] for e in own.get("examples", ())][:12],
         guidance=folders.guidance(folder),
-        card=card.read_text(encoding="utf-8", errors="replace")[:MAX_TEXT] if card.is_file() else "",
+        card=card.read_text(encoding="utf-8", errors="replace")[:MAX_TEXT] if card else "",
     )
 
 

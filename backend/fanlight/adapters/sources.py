@@ -41,7 +41,7 @@ def named(value: str | Path) -> tuple[str, Source]:
 
 
 def source(value: str | Path) -> Source:
-    """The source that a text means: a folder is a bundle or a transformers model, a .py file is a model of your own,
+    """The source that a text means: a folder is a bundle, a transformers model or a pipeline of diffusers, a .py file is a model of your own,
     KIND:WHAT is one of a library."""
     text = str(value)
     kind, colon, rest = text.partition(":")
@@ -49,6 +49,8 @@ def source(value: str | Path) -> Source:
         return _hub(text, kind, rest)
     path = Path(value).expanduser().resolve()
     if path.is_dir():
+        if (path / "model_index.json").is_file() and not (path / "bundle.toml").exists():
+            return {"diffusers": str(path)}
         published = (path / "config.json").is_file() and not (path / "bundle.toml").exists()
         return {"transformers" if published else "bundle": str(path)}
     if path.suffix == ".py" and path.is_file():

@@ -7,6 +7,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,7 @@ class Models:
         settings = self._context.settings
         worlds = {FIELD_GUIDE: settings.field_guide, SCENES: settings.scenes}
         world = [p for p in bundles.shipped() if any(name in p.name for name, offered in worlds.items() if offered)]
+        world += self._pipelines() if settings.scenes else []
         made = bundles.made(settings.data_dir)
         if not settings.default_model:
             return [*world, *made]
@@ -108,6 +110,18 @@ class Models:
                 last = said.decode(errors="replace").strip().splitlines()[-1:]
                 self.problems[bundles.DEFAULT] = f"It could not be converted: {' '.join(last)}"
         return [*found, *(p.parent for p in sorted(own.glob("*/bundle.toml"))), *world, *made]
+
+    def _pipelines(self) -> list[Path]:
+        """Those of the scenes; none where what reads them is not installed."""
+        found = [p for p in bundles.pipelines() if SCENES in p.name]
+        if found and not all(find_spec(name) for name in ("diffusers", "transformers")):
+            log.info(
+                "models that draw are not offered",
+                models=[p.name for p in found],
+                needs="pip install 'fanlight[diffusion]'",
+            )
+            return []
+        return found
 
     def _save(self, conn: Any) -> None:
         from fanlight.service.context import WORKSPACE

@@ -38,8 +38,8 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
     kind = str(index.get("_class_name", "nothing"))
     if kind not in PIPELINES:
         raise BadFolder(f"“{folder.name}” holds a {kind}. Supported: {', '.join(PIPELINES)}.")
-    own = _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
-    for part in (*PIPELINES[kind], *(() if "space_to_depth" in own else ("vae",))):
+    said = own(folder)
+    for part in (*PIPELINES[kind], *(() if "space_to_depth" in said else ("vae",))):
         if not list((folder / part).glob("*.safetensors")):
             raise BadFolder(
                 f"The {part} of “{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
@@ -56,9 +56,9 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
             f"“{folder.name}” was distilled to draw in few steps: it no longer predicts the mean of the noise, so that its errors are no information."
         )
     parts = _Parts(folder, device, dtype)
-    codec: Codec = SpaceToDepth(int(own["space_to_depth"])) if "space_to_depth" in own else parts.codec()
-    law = Law(**own["law"]) if "law" in own else None
-    trained = (float(own["trained"][0]), float(own["trained"][1])) if "trained" in own else None
+    codec: Codec = SpaceToDepth(int(said["space_to_depth"])) if "space_to_depth" in said else parts.codec()
+    law = Law(**said["law"]) if "law" in said else None
+    trained = (float(said["trained"][0]), float(said["trained"][1])) if "trained" in said else None
     if kind == "StableDiffusion3Pipeline":
         texts = [(parts.tokenizer(n), parts.text(n, "CLIPTextModelWithProjection")) for n in ("", "_2")]
         if (folder / "text_encoder_3").is_dir():
@@ -78,8 +78,13 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
 
 def guidance(folder: Path) -> float:
     """As pictures of this model are usually drawn: what its `fanlight.json` says, else as those of Stable Diffusion."""
-    own = _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
-    return float(own.get("guidance", GUIDANCE))
+    return float(own(folder).get("guidance", GUIDANCE))
+
+
+def own(folder: Path) -> dict[str, Any]:
+    """What `fanlight.json` says beyond diffusers: codec, law and range of log-SNR, guidance; perhaps name, description, terms and examples of prompts.
+    Empty where there is none. Errors: BadFolder."""
+    return _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
 
 
 class _Parts:

@@ -5,7 +5,7 @@ of whole words. Written as a folder of diffusers. Needs diffusers and transforme
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,9 @@ def write(
     law: Law,
     trained: tuple[float, float] = TRAINED,
     half: bool = False,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
-    """The folder. half: weights in half precision."""
+    """The folder. half: weights in half precision. about: name, description, terms and examples of prompts, for lists."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, model, name in (("unet", net, "diffusion_pytorch_model"), ("text_encoder", text, "model")):
         kept = {
@@ -130,7 +131,7 @@ def write(
     )
     _put(
         folder / "fanlight.json",
-        {"space_to_depth": FOLD, "law": asdict(law), "trained": list(trained), "guidance": 1.0},
+        {"space_to_depth": FOLD, "law": asdict(law), "trained": list(trained), "guidance": 1.0, **(about or {})},
     )
 
 

@@ -224,7 +224,7 @@ def ship(model: Training, place: Path, options: argparse.Namespace) -> None:
     from fanlight_models.recipes import scenes_gate
 
     law = Law(LAW.loc, LAW.scale, LAW.low, LAW.high)
-    small.write(place, model.net, model.text, model.tokens, law)
+    small.write(place, model.net, model.text, model.tokens, law, about=about(options.world))
     size = sum(f.stat().st_size for f in place.rglob("*.safetensors")) / 1e6
     told = f"{model.step} steps of {options.batch} scenes, seed {options.seed}, loss {model.loss:.4f}"
     figures = "Not measured; `python -m fanlight_models.recipes.scenes_gate FOLDER` does it.\n"
@@ -234,6 +234,16 @@ def ship(model: Training, place: Path, options: argparse.Namespace) -> None:
         figures = scenes_gate.table(measured)
     (place / "card.md").write_text(CARD.format(world=options.world, told=told, size=size, figures=figures))
     say(f"{place}: {size:.1f} MB")
+
+
+def about(world: str) -> dict[str, Any]:
+    """What lists say of the model, for `fanlight.json`."""
+    return {
+        "name": "Scenes, trained" if world == "plain" else f"Scenes, trained ({world})",
+        "description": "Draws two objects from words like “a red circle left of a blue cross”. Trained on scenes whose information is known exactly.",
+        "terms": "Apache-2.0",
+        "examples": [scenes.draw(scenes.world(world), 7, n).prompt for n in range(3)],
+    }
 
 
 def say(line: str) -> None:
