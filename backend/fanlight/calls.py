@@ -68,14 +68,14 @@ class calls:
     table = staticmethod(lambda digest: Call("GET", f"/artifacts/{digest}/table.csv", lambda r: r.text))
 
     @staticmethod
-    def compare(ids: Sequence[str]) -> Call[wire.Comparison]:
-        """Agreement of two to four finished explanations."""
-        return Call("GET", "/comparisons", _as(wire.Comparison), params={"ids": ",".join(ids)})
+    def compare(ids: Sequence[str], map: str | None = None) -> Call[wire.Comparison]:
+        """Agreement of two to four finished explanations. Args: map: which of several that a result has."""
+        return Call("GET", "/comparisons", _as(wire.Comparison), params=_given(ids=",".join(ids), map=map))
 
     @staticmethod
-    def difference(a: str, b: str) -> Call[dict[str, Any]]:
+    def difference(a: str, b: str, map: str | None = None) -> Call[dict[str, Any]]:
         """What the map of `a` minus `b` says."""
-        return Call("GET", f"/comparisons/{a}/{b}", _as(dict[str, Any]))
+        return Call("GET", f"/comparisons/{a}/{b}", _as(dict[str, Any]), params=_given(map=map))
 
     @staticmethod
     def samples(

@@ -13,10 +13,11 @@ from dash.development.base_component import Component
 from fanlight import wire
 from fanlight_ui import panels, views
 from fanlight_ui.session import href
-from fanlight_ui.views import base, numbers, trust
+from fanlight_ui.views import base, numbers, prediction, trust
 
 MOST = 4
 OPACITY = 80
+MAP_NAMES = {"a": "A: the first word", "b": "B: the second", "unique_a": "unique: A", "unique_b": "unique: B"}
 MEANING = (
     "Rank correlation: +1 means that two maps put all places in the same order of evidence, 0 that their orders have nothing to do "
     "with each other, −1 that one is the other upside down. Agreement is no proof: two maps can share a fault."
@@ -30,24 +31,26 @@ class Asked:
     ids: tuple[str, ...] = ()
     own: bool = False
     opacity: int = OPACITY
+    map: str = ""
+    """Which of several maps of a result; empty for the one that the server takes."""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Asked:
         """From an address that a person may have written: what cannot be read is left out."""
         ids = tuple(dict.fromkeys(t.strip() for t in query.get("ids", "").split(",") if t.strip()))[:MOST]
         given = query.get("opacity", "")
-        return cls(
-            ids, query.get("scale") == "own", min(100, int(given)) if given.isdecimal() and len(given) < 4 else OPACITY
-        )
+        opacity = min(100, int(given)) if given.isdecimal() and len(given) < 4 else OPACITY
+        return cls(ids, query.get("scale") == "own", opacity, query.get("map", "")[:40])
 
-    def to(self, ids: Sequence[str] | None = None, own: bool | None = None) -> str:
-        """The address with other explanations or the other scale."""
+    def to(self, ids: Sequence[str] | None = None, own: bool | None = None, map: str | None = None) -> str:
+        """The address with other explanations, the other scale or another map."""
         own = self.own if own is None else own
         return href(
             "/compare",
             ids=",".join(self.ids if ids is None else ids),
             scale="own" if own else None,
             opacity=None if self.opacity == OPACITY else self.opacity,
+            map=(self.map if map is None else map) or None,
         )
 
 
@@ -65,7 +68,7 @@ class Found:
 
 def scales(found: Found) -> tuple[list[panels.Scale | None], str]:
     """The scale of each map, and in words what that means for reading them side by side."""
-    own = [panels.Scale.of(panels.kept(r, t)) for r, t in zip(found.records, found.told, strict=True)]
+    own = [_own(r, t) for r, t in zip(found.records, found.told, strict=True)]
     if found.asked.own:
         return own, "Each map has its own scale: compare places, not sizes."
     shared = panels.common(own)
@@ -77,6 +80,12 @@ def scales(found: Found) -> tuple[list[panels.Scale | None], str]:
             "Units differ, so the maps are normalised: only maps of one unit share a scale. Compare places, not sizes.",
         )
     return shared, "One scale would leave a map without colour, so each has its own: compare places, not sizes."
+
+
+def _own(record: wire.Explanation, told: Mapping[str, Mapping[str, Any]]) -> panels.Scale | None:
+    """The scale of its drawing; None for a kind that has none."""
+    chosen = views.principal(record.artifacts)
+    return panels.Scale.of(told[chosen.digest]) if chosen and chosen.kind in views.SCALED else None
 
 
 def title(records: Sequence[wire.Explanation]) -> str:
@@ -169,7 +178,7 @@ def slot(found: Found, n: int, ends: panels.Scale | None) -> Component:
         ],
         className="row",
     )
-    if chosen is None or (ends is None and chosen.kind in views.PICTURES):
+    if chosen is None or (ends is None and chosen.kind in views.SCALED):
         return html.Section([top, panels.ended(record)], className="card slot")
     about, scene = told[chosen.digest], base.Scene.of(record, slot=n)
     if ends is not None:
@@ -218,6 +227,7 @@ def agreement(found: Found) -> Component | None:
     return html.Section(
         [
             html.H2("How far they agree"),
+            which(found, known),
             html.Div(
                 html.Table([html.Thead(header), html.Tbody(rows)], className="agreement"),
                 className="table",
@@ -232,6 +242,22 @@ def agreement(found: Found) -> Component | None:
     )
 
 
+def which(found: Found, known: wire.Comparison) -> Component | None:
+    """Of results that have several maps the one that is compared."""
+    if known.map is None:
+        return None
+    links = []
+    for name in known.maps:
+        said: list[Any] = [MAP_NAMES.get(name, name.replace("_", " "))]
+        here = name == known.map
+        if here:
+            said.append(html.Span(" (shown)", className="sr"))
+        links.append(dcc.Link(said, href=found.asked.to(map=name), className="wd-pill here" if here else "wd-pill"))
+    return html.Nav(
+        [html.Span("Map", className="quiet"), *links], className="wd-kinds", **{"aria-label": "Which map is compared"}
+    )
+
+
 def _entry(value: float | None) -> str:
     return "none" if value is None else numbers.score(value)
 
@@ -242,23 +268,33 @@ def apart(found: Found) -> Component | None:
     if told is None:
         return None
     first, second = found.records
+    name = found.comparison.map if found.comparison else None
+    chosen = views.principal(first.artifacts)
+    drawn = found.told[0][chosen.digest].get("detail", {}).get("picture", "") if name and chosen else ""
     ref = wire.ArtifactRef(
         name="difference",
         kind=told["kind"],
         digest="",
-        url=f"/api/v1/comparisons/{first.id}/{second.id}",
+        url=f"/api/v1/comparisons/{first.id}/{second.id}" + (f"?map={name}" if name else ""),
         unit=told["meta"]["unit"],
         meta=told["meta"],
     )
     return html.Section(
         [
             html.H2("First minus second"),
-            views.show(ref, told, base.Scene(first.input, first.edits, slot=MOST)),
+            views.show(ref, told, base.Scene(first.input, first.edits, slot=MOST, under=drawn)),
             html.P(told["sentence"]),
             base.table(told, "Difference as a table"),
         ],
         className="card pad",
     )
+
+
+def _told_apart(e: wire.Explanation) -> list[str]:
+    """What tells it from others of the same input: of a picture that a model drew also the seed, and whether it was changed."""
+    seed = [f"seed {e.seed}"] if prediction.drawn(e) else []
+    changed = ["changed"] if e.edits else []
+    return [e.model_name, *seed, *changed, f"stored {numbers.when(e.created)}"]
 
 
 def choose(found: Found, words: str) -> Component:
@@ -267,7 +303,7 @@ def choose(found: Found, words: str) -> Component:
         html.Li(
             [
                 dcc.Link(f"{e.explainer_title} · {e.target_name}", href=found.asked.to(ids=[*found.asked.ids, e.id])),
-                html.Span(f"{e.model_name} · stored {numbers.when(e.created)}", className="quiet"),
+                html.Span(" · ".join(_told_apart(e)), className="quiet"),
             ]
         )
         for e in found.candidates

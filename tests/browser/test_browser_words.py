@@ -286,6 +286,33 @@ def test_a_word_that_was_not_measured_is_asked_about(visitor: Come, record: Any)
         assert titles(page)[:2] == ["A: red", "B: of"]
 
 
+def test_two_results_are_compared_map_by_map_and_tools_that_do_nothing_are_not_shown(
+    visitor: Come, server: FanlightServer, record: Any
+) -> None:
+    with Client(server.url, server.token) as fan:
+        other = fan.explain(
+            model="scenes-exact", input=record.input, explainer="diffusion-pid", params={"guidance": 1}, seed=1
+        )
+    with visitor() as me:
+        page = me.enter(f"/e/{record.id}")
+        page.goto(f"{me.url}/compare?ids={record.id},{other.id}")
+        page.wait_for_selector(".words-drawn")
+        assert page.locator(".words-drawn").count() == 2 and "All maps are on one scale" in page.inner_text("main")
+        me.painted(1)  # the difference, over the picture that was drawn
+        page.click("nav[aria-label='Which map is compared'] a:has-text('synergy')")
+        page.wait_for_url(lambda u: "map=synergy" in u)
+        page.wait_for_selector("nav a.here:has-text('synergy')")
+        me.painted(1)
+        page.click("text=Each on its own scale")
+        page.wait_for_url(lambda u: "scale=own" in u and "map=synergy" in u)
+        me.shot("words-compared", full=True)
+        assert me.sideways() <= 0 and me.faults() == []
+
+        page.goto(f"{me.url}/explain?model=scenes-exact&input={record.input}&results={record.id}")
+        page.wait_for_selector(".slot .words-drawn")
+        assert not page.is_visible("#wb-opacity") and not page.is_visible(".stage .tools")
+
+
 def test_a_choice_is_painted_at_once(visitor: Come, record: Any) -> None:
     """Thirty pairs, as fast as they are painted. The bound is loose: machines that test are busy."""
     with visitor() as me:

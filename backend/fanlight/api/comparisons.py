@@ -17,6 +17,9 @@ from fanlight.service import comparisons
 router = APIRouter()
 
 KEPT = {"Cache-Control": "private, max-age=300"}
+Map = Annotated[
+    str, Query(alias="map", max_length=40, description="which map of a result of words, as its detail names them")
+]
 PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}}}
 RAW: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
 
@@ -26,15 +29,16 @@ def compare(
     ids: Annotated[str, Query(max_length=600, description="two to four explanations, with commas")],
     context: Services,
     who: Reader,
+    name: Map = "both",
 ) -> wire.Comparison:
     """Rank correlation of each pair on a common grid."""
-    return comparisons.compare(context, who, [i.strip() for i in ids.split(",") if i.strip()])
+    return comparisons.compare(context, who, [i.strip() for i in ids.split(",") if i.strip()], name)
 
 
 @router.get("/comparisons/{a}/{b}")
-def describe(a: str, b: str, context: Services, who: Reader) -> wire.ArtifactInfo:
+def describe(a: str, b: str, context: Services, who: Reader, name: Map = "both") -> wire.ArtifactInfo:
     """The map of `a` minus `b`: its scale, sentence and table."""
-    made, sentence = comparisons.difference(context, who, a, b)
+    made, sentence = comparisons.difference(context, who, a, b, name)
     draw = renderer(made.kind)
     table = draw.table(made)
     return wire.ArtifactInfo(
@@ -50,13 +54,15 @@ def describe(a: str, b: str, context: Services, who: Reader) -> wire.ArtifactInf
 
 
 @router.get("/comparisons/{a}/{b}/render.png", response_class=Response, responses=PNG)
-def render(a: str, b: str, context: Services, who: Reader, lo: Scale = None, hi: Scale = None) -> Response:
-    made, _ = comparisons.difference(context, who, a, b)
+def render(
+    a: str, b: str, context: Services, who: Reader, lo: Scale = None, hi: Scale = None, name: Map = "both"
+) -> Response:
+    made, _ = comparisons.difference(context, who, a, b, name)
     return Response(images.png(renderer(made.kind).image(made, lo=lo, hi=hi)), media_type="image/png", headers=KEPT)
 
 
 @router.get("/comparisons/{a}/{b}/raw", response_class=Response, responses=RAW)
-def raw(a: str, b: str, context: Services, who: Reader) -> Response:
+def raw(a: str, b: str, context: Services, who: Reader, name: Map = "both") -> Response:
     """The difference as safetensors."""
-    made, _ = comparisons.difference(context, who, a, b)
+    made, _ = comparisons.difference(context, who, a, b, name)
     return Response(made.to_bytes(), media_type="application/octet-stream", headers=KEPT)

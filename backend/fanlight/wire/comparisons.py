@@ -17,5 +17,9 @@ class Comparison(Wire):
     """Cells along each side of the common grid."""
     agreement: list[list[float | None]]
     """Rank correlation of each pair, -1 to 1; None where a map is the same everywhere or nothing is in common."""
+    map: str | None = None
+    """Which map was compared, where a result has several."""
+    maps: list[str] = []
+    """Which of them there are."""
     sentence: str
     """What the numbers say."""

@@ -157,8 +157,8 @@
   }
   function pair(words) {
     const rule = valueOf(page.edits, "set_rule"), rest = without(page.edits, "set_words");
-    // Probabilities are those of two words.
-    const kept = Array.isArray(rule) ? rest.map((e) => ("set_rule" in e ? { set_rule: "pointwise" } : e)) : rest;
+    // Probabilities are those of two words, or of all.
+    const kept = Array.isArray(rule) && !Array.isArray(rule[1]) ? rest.map((e) => ("set_rule" in e ? { set_rule: "pointwise" } : e)) : rest;
     change([{ set_words: words }, ...kept]);
   }
   function other(t) {

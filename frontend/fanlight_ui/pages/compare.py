@@ -29,12 +29,12 @@ async def layout(**query: Any) -> Component:
     others = await _candidates(records)
     if len(records) < 2:
         return html.Main(compare.page(compare.Found(asked, records, candidates=others)), className="page")
-    comparison = await ask(calls.compare(asked.ids))
+    comparison = await ask(calls.compare(asked.ids, asked.map or None))
     told = await asyncio.gather(*(panels.told_of(r) for r in records))
     apart = None
     if len(records) == 2:
         try:
-            apart = await ask(calls.difference(*asked.ids))
+            apart = await ask(calls.difference(*asked.ids, asked.map or None))
         except FanlightError as e:  # no part in common: the matrix says none, and there is no difference to draw
             if e.code != "nothing_in_common":
                 raise

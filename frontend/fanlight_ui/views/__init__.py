@@ -23,6 +23,9 @@ VIEWS: dict[str, View] = {
 PICTURES = ("image-map", "region-scores")
 """Kinds that lie over the picture and have a scale that panels can share."""
 
+SCALED = (*PICTURES, "words")
+"""Kinds whose drawing takes the ends of a scale from whoever shows several side by side."""
+
 PAGES: dict[str, tuple[str, str]] = {
     "concepts": ("concepts", "Correct the concepts"),
     "prototypes": ("prototypes", "This looks like that"),

@@ -28,6 +28,7 @@ class Scene:
         slot: which panel of the page this is; part of the ids.
         lo, hi: a scale shared with other panels, or None for the map's own.
         size: longer side of the pictures in pixels.
+        under: address of the picture, where it is not that of the input: one that a model drew.
     """
 
     input: str
@@ -36,6 +37,7 @@ class Scene:
     lo: float | None = None
     hi: float | None = None
     size: int = 512
+    under: str = ""
 
     @classmethod
     def of(cls, record: Explanation, **more: Any) -> Scene:
@@ -57,7 +59,14 @@ def render(ref: ArtifactRef, scene: Scene, *, lo: float | None = None, hi: float
     """Address of the drawing of an artifact at its own resolution: the browser scales it, which is faster to make and to send."""
     lo, hi = scene.lo if lo is None else lo, scene.hi if hi is None else hi
     scale = {} if lo is None or hi is None else {"lo": repr(float(lo)), "hi": repr(float(hi))}
-    return f"{src(ref.url)}/render.png" + (f"?{urlencode(scale)}" if scale else "")
+    return address(ref, "render.png", **scale)
+
+
+def address(ref: ArtifactRef, what: str, **query: str) -> str:
+    """Of the drawing or the numbers of an artifact, whose own address may have a query."""
+    path, _, asked = ref.url.partition("?")
+    every = "&".join(filter(None, (asked, urlencode(query))))
+    return f"{src(path)}/{what}" + (f"?{every}" if every else "")
 
 
 def overlay_id(slot: int) -> dict[str, Any]:
@@ -75,7 +84,7 @@ def over_picture(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Com
     box = [float(v) for v in meta["box"]]
     sentence = told.get("sentence", "")
     data = {
-        "data-raw": f"{src(ref.url)}/raw",
+        "data-raw": address(ref, "raw"),
         "data-signed": "1" if meta.get("signed") else "",
         "data-unit": ref.unit or meta.get("unit", ""),
         "data-picture": scene.input,
@@ -85,7 +94,7 @@ def over_picture(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Com
         "aria-label": f"{sentence} Arrow keys read single pixels.".strip(),
     }
     layers = [
-        html.Img(src=picture(scene.input, box, scene.size), alt="", className="under"),
+        html.Img(src=scene.under or picture(scene.input, box, scene.size), alt="", className="under"),
         html.Img(id=overlay_id(scene.slot), src=render(ref, scene), alt="", className="over"),
         *[hidden(region, box) for region in hidden_regions(scene.edits)],
         html.Span(className="cross", **{"aria-hidden": "true"}),

@@ -9,12 +9,13 @@ from dash import html
 from dash.development.base_component import Component
 
 from fanlight.wire import ArtifactRef
-from fanlight_ui.session import src
+from fanlight_ui.views import base
 from fanlight_ui.views.base import Scene
 
 
 def view(ref: ArtifactRef, told: Mapping[str, Any], scene: Scene) -> Component:
-    address = f"{src(ref.url)}/render.png?size={2 * scene.size}"
+    scale = {} if scene.hi is None else {"hi": repr(float(scene.hi))}
+    address = base.address(ref, "render.png", size=str(2 * scene.size), **scale)
     drawn = html.Div(
         className="words-drawn",
         role="img",
