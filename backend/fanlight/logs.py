@@ -5,10 +5,12 @@ Secrets never get that far: values under telling names are left out, and the fin
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 from collections.abc import Iterable, MutableMapping
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -62,7 +64,7 @@ def configure(level: str, secrets: Iterable[str | None] = (), stream: Any = None
         logger_factory=lambda *_: structlog.PrintLogger(stream or sys.stderr),
     )
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_Plain(redact))
+    handler.setFormatter(_Plain(redact) if terminal else _Lines(redact))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
@@ -75,3 +77,17 @@ class _Plain(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return self._redact(super().format(record))
+
+
+class _Lines(_Plain):
+    """The same as JSON a line: what a stranger put into a message or a traceback begins no line of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {**structlog.contextvars.get_contextvars(), "logger": record.name, "event": record.getMessage()}
+        line |= {
+            "level": record.levelname.lower(),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return self._redact(json.dumps(line, default=str))

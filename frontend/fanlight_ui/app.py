@@ -99,10 +99,11 @@ def refuse_foreign_calls(app: dash.Dash) -> None:
             except (
                 CallbackException
             ) as e:  # a callback of ours that returned too little, or a caller who named other outputs
-                log.error("what a callback returned does not fit what it was asked for", exc_info=True)
+                log.error("what a callback returned does not fit what it was asked for: %s", e)
                 raise BadRequest(FOREIGN, code="foreign_call", hint="Reload the page.") from e
             except Exception as e:
-                log.warning("call of a callback refused: it cannot be taken apart", exc_info=True)
+                log.warning("call of a callback refused: it cannot be taken apart (%s)", type(e).__name__)
+                log.debug("where it could not", exc_info=True)
                 raise BadRequest(FOREIGN, code="foreign_call", hint="Reload the page.") from e
 
         return checked

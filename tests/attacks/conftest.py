@@ -9,6 +9,7 @@ import httpx
 import pytest
 from attacks_rig import SETTINGS, Target, model
 
+from fanlight.bench.fuzz import UNFORESEEN
 from support.processes import FanlightServer
 
 
@@ -27,7 +28,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 @pytest.fixture(scope="module")
 def target(attacked: Target) -> Iterator[Target]:
-    """The server; whatever a module sent, it is the same process afterwards, works, and its log has no traceback."""
+    """The server; whatever a module sent, it is the same process afterwards, works, and nothing went wrong in it that nobody foresaw."""
     before = attacked.server.pid
     said = attacked.server.log.stat().st_size
     yield attacked
@@ -35,7 +36,8 @@ def target(attacked: Target) -> Iterator[Target]:
     attacked.lives()
     with attacked.server.log.open("rb") as log:
         log.seek(said)
-        assert b"Traceback" not in log.read(), attacked.server.output()
+        told = log.read().decode()
+    assert [words for words in UNFORESEEN if words in told] == [], attacked.server.output()
 
 
 @pytest.fixture
