@@ -48,6 +48,10 @@ def switch(workspace: str) -> Call[wire.Me]:
     return Call("PUT", "/me/workspace", _of(wire.Me), json={"workspace": workspace})
 
 
+def leave(workspace: str) -> Call[wire.Member]:
+    return Call("DELETE", f"/me/workspaces/{workspace}", _of(wire.Member))
+
+
 def change_password(old: str, new: str) -> Call[wire.Me]:
     return Call("PUT", "/me/password", _of(wire.Me), json={"old": old, "new": new})
 

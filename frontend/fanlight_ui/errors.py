@@ -77,6 +77,7 @@ def toast(message: str, *, kind: str = "info", title: str | None = None) -> None
         "message": message,
         "title": title,
         "color": color,
+        "closeButtonProps": {"aria-label": "Close"},
         "autoClose": 12000 if kind == "bad" else 5000,
     }
     set_props("toasts", {"sendNotifications": [sent]})

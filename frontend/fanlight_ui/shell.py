@@ -8,7 +8,7 @@ from dash import Input, Output, State, dcc, html
 from dash.development.base_component import Component
 
 from fanlight.client import calls
-from fanlight_ui import session, theme
+from fanlight_ui import may, session, theme
 from fanlight_ui.tour import tour
 
 PAGES = (
@@ -28,6 +28,7 @@ def layout() -> Component:
         [
             html.A("Skip to the content", href="#content", className="skip"),
             header(),
+            *may.frame(),
             html.Div(dash.page_container, id="content", tabIndex="-1"),
             html.Div(id="live", role="status", className="sr", **{"aria-live": "polite"}),
             dmc.NotificationContainer(id="toasts", position="bottom-right"),
@@ -91,6 +92,7 @@ def scheme_toggle() -> Component:
 def register(app: dash.Dash) -> None:
     """Declares the frame's callbacks on `app`."""
     app.callback(Output("running", "children"), Input("settled", "data"), State("running", "children"))(running)
+    app.callback(Output("may", "children"), Input("may", "id"))(may.told)
 
 
 async def running(_settled: float | None, shown: str) -> str:

@@ -131,6 +131,7 @@ DEEDS: dict[str, tuple[str, Callable[[Tried], Asked]]] = {
     "DELETE /keys/{id}": ("key.revoke", lambda t: (f"/keys/{t.made.key}", None)),
     "PUT /me/workspace": ("person.switch", lambda _: ("/me/workspace", {"workspace": "default"})),
     "PUT /me/password": ("person.password", lambda _: ("/me/password", {"old": PASSWORD, "new": "eight loud herons"})),
+    "DELETE /me/workspaces/{id}": ("member.leave", lambda _: ("/me/workspaces/attic", None)),
     "POST /people": ("person.create", lambda _: ("/people", {"name": "new", "password": PASSWORD})),
     "PATCH /people/{id}": ("person.change", lambda _: ("/people/leaver", {"operator": True})),
     "DELETE /people/{id}": ("person.remove", lambda t: (f"/people/{account(t.api, 'gone')['id']}", None)),
@@ -165,7 +166,7 @@ DEEDS: dict[str, tuple[str, Callable[[Tried], Asked]]] = {
     "DELETE /views/{id}": ("view.delete", lambda t: (f"/views/{t.made.view}", None)),
     "POST /views/{id}/restore": ("view.restore", lambda t: (f"/views/{t.made.view}/restore", None)),
 }
-BY_ZOE = ("PUT /me/workspace", "PUT /me/password")
+BY_ZOE = ("PUT /me/workspace", "PUT /me/password", "DELETE /me/workspaces/{id}")
 
 
 def _ended(t: Tried) -> str:
@@ -203,13 +204,16 @@ def test_a_deed_leaves_an_entry(tried: Tried, operation: str) -> None:
     sent = {"files": {"file": ("x.png", body)}} if isinstance(body, bytes) else {"json": body}
     answer = by.call(operation.split(" ")[0], path, **({} if body is None else sent))
     assert answer.status_code < 300, answer.text
-    log = tried.api.call("GET", f"/audit?action={action}&limit=20").json()["items"]
+    where = "attic" if action == "member.leave" else "default"
+    log = tried.api.call("GET", f"/audit?action={action}&limit=20", headers={"fanlight-workspace": where}).json()[
+        "items"
+    ]
     fresh = [e for e in log if e["id"] > before and e["action"] == action and e["principal"] == principal]
     assert fresh, (operation, log[:3])
     entry = fresh[0]
     assert t - 5 <= entry["time"] <= time.time() + 5 and entry["subject"]
     whole_server = action.split(".")[0] in ("person", "workspace")
-    assert entry["workspace"] == ("" if whole_server else "default")
+    assert entry["workspace"] == ("" if whole_server else where)
     assert TOKEN not in str(entry) and PASSWORD not in str(entry)
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+import fake_people
 import numpy as np
 from fake_records import NOW, PHOTOS, Store, examination, explainers, explanation, models
 from fastapi import FastAPI, Request, Response
@@ -112,13 +113,7 @@ def create(store: Store) -> FastAPI:
     async def me() -> wire.Me:
         return wire.Me(**store.me)
 
-    @app.get(f"{api}/workspaces/{{id}}/members")
-    async def members(id: str) -> list[wire.Member]:
-        return [wire.Member(person="1", name="ann", role="owner", disabled=False, since=NOW)] if id == "default" else []
-
-    @app.get(f"{api}/keys")
-    async def keys() -> list[wire.Key]:
-        return [wire.Key(id="k1", name="nightly report", scopes=["read"], principal="me", created=NOW, revoked=NOW)]
+    fake_people.routes(app, api, store.people)
 
     @app.get(f"{api}/models")
     async def all_models() -> list[wire.Model]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from fake_people import People
+
 from fanlight import wire
 
 NOW = 1_790_000_000.0
@@ -50,6 +52,7 @@ class Store:
         self.explanations = {e.id: e for e in (explanation(i) for i in range(count))}
         self.jobs = {j.id: j for j in jobs()}
         self.shares = {s.id: s for s in shares()}
+        self.people = People()
         self.events: list[dict[str, Any]] = []
         self.streaming = True
         self.asked: list[str] = []

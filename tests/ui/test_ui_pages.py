@@ -209,7 +209,7 @@ def test_settings_of_somebody_who_looks_only_ask_for_nothing_they_may_not_see(st
 
 def test_settings_of_an_owner_list_the_members(store: fake_api.Store) -> None:
     shown = words(asyncio.run(page("settings").layout()))
-    assert "Members of this workspace" in shown and "ann owner" in shown and "Keys of programs" in shown
+    assert "Members of this workspace" in shown and "ann" in shown and "Keys of programs" in shown
     assert "Log out" not in shown, "with the token there is no session to end"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from fanlight import wire
-from fanlight.api.access import Admin, Operator, Self, Services
+from fanlight.api.access import Admin, Operator, Reader, Self, Services
 from fanlight.api.body import StrictRoute
 from fanlight.service import people, workspaces
 
@@ -22,6 +22,12 @@ def me(context: Services, who: Self) -> wire.Me:
 def switch(request: wire.Switch, context: Services, who: Self) -> wire.Me:
     """From now on the session is about another workspace of the person."""
     return people.switch(context, who, request.workspace)
+
+
+@router.delete("/me/workspaces/{id}")
+def leave(id: str, context: Services, who: Self) -> wire.Member:
+    """The asker belongs to the workspace no more, and the keys that they made in it end. The last owner stays."""
+    return workspaces.leave(context, who, id)
 
 
 @router.put("/me/password")
@@ -66,14 +72,14 @@ def all_workspaces(context: Services, _: Operator) -> list[wire.Workspace]:
 
 
 @router.get("/workspaces/{id}")
-def one(id: str, context: Services, who: Admin) -> wire.Workspace:
+def one(id: str, context: Services, who: Reader) -> wire.Workspace:
     """Name, quotas and how much of them is taken."""
     return workspaces.one(context, who, id)
 
 
 @router.patch("/workspaces/{id}")
-def change(id: str, changes: wire.WorkspacePatch, context: Services, who: Operator) -> wire.Workspace:
-    """Name, weight and quotas; 0 takes a quota away."""
+def change(id: str, changes: wire.WorkspacePatch, context: Services, who: Admin) -> wire.Workspace:
+    """Its name, for owners; weight and quotas, for whoever runs the server. 0 takes a quota away."""
     return workspaces.patch(context, who, id, changes)
 
 

@@ -125,7 +125,7 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Person:
 
 async def change_password(context: Context, entry: Entry, visitor: Visitor, request: wire.PasswordChange) -> None:
     """Of the asker; every other session ends. Errors: not_a_person, wrong_password, weak_password, too_busy."""
-    ident = _own(visitor)
+    ident = own(visitor)
     row = await context.db.aread(lambda c: find(c, ident))
     limit = (row.name, "password")
     entry.patience(limit)
@@ -166,7 +166,7 @@ def me(context: Context, visitor: Visitor) -> wire.Me:
 
 def switch(context: Context, visitor: Visitor, wanted: str) -> wire.Me:
     """The session's current workspace from now on. Errors: unknown_workspace, not_a_person."""
-    ident = _own(visitor)
+    ident = own(visitor)
 
     def act(conn: Connection) -> str:
         role = select(member.c.role).where(member.c.person == ident, member.c.workspace == wanted)
@@ -215,7 +215,7 @@ def close_keys(conn: Connection, visitor: Visitor, ident: str, within: str | Non
         note(conn, row.workspace, visitor.principal, "key.revoke", row.id, {"because": "its maker left"})
 
 
-def _own(visitor: Visitor) -> str:
+def own(visitor: Visitor) -> str:
     """The person's id. Errors: not_a_person."""
     if not visitor.ticket.startswith("session:"):
         raise Conflict(

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from fanlight import wire
-from fanlight.errors import Conflict, unknown
+from fanlight.errors import Conflict, Forbidden, unknown
 from fanlight.service import people
 from fanlight.service.admission import SERVER
 from fanlight.service.context import Context, Visitor
@@ -57,8 +57,16 @@ def one(context: Context, visitor: Visitor, ident: str) -> wire.Workspace:
 
 
 def patch(context: Context, visitor: Visitor, ident: str, changes: wire.WorkspacePatch) -> wire.Workspace:
-    """Name, quotas and weight."""
+    """Its owners name it; quotas and weight are for operators. Errors: unknown_workspace, scope."""
     given = changes.model_dump(exclude_none=True)
+    if not visitor.operator and (beyond := sorted(given.keys() - {"name"})):
+        raise Forbidden(
+            "How much a workspace may ask for is set by whoever runs the server.",
+            code="scope",
+            given=beyond,
+            allowed=["name"],
+            hint="Ask an operator for more.",
+        )
     values = {k: (v or None) for k, v in given.items()}
 
     def act(conn: Connection) -> wire.Workspace:
@@ -138,6 +146,26 @@ def dismiss(context: Context, visitor: Visitor, ident: str, named: str) -> wire.
     return context.db.write(act)
 
 
+def leave(context: Context, visitor: Visitor, ident: str) -> wire.Member:
+    """Of one's own will; of the last owner not even then. Errors: unknown_workspace, last_owner, not_a_person."""
+    me = people.own(visitor)
+
+    def act(conn: Connection) -> wire.Member:
+        here = member.c.workspace == ident, member.c.person == me
+        role = conn.execute(select(member.c.role).where(*here)).scalar()
+        if role is None:
+            raise no_workspace(ident)
+        if role == "owner":
+            _another_owner(conn, ident, me)
+        shown = _found(conn, ident, me)
+        conn.execute(delete(member).where(*here))
+        people.close_keys(conn, visitor, me, within=ident)
+        note(conn, ident, visitor.principal, "member.leave", visitor.principal, {"before": role})
+        return shown
+
+    return context.db.write(act)
+
+
 def _mine(conn: Connection, visitor: Visitor, ident: str) -> str:
     """The workspace, where it is the asker's or the asker runs the server. Errors: unknown_workspace."""
     there = conn.execute(select(workspace.c.id).where(workspace.c.id == ident)).first() is not None
@@ -148,9 +176,15 @@ def _mine(conn: Connection, visitor: Visitor, ident: str) -> str:
 
 def _others(conn: Connection, visitor: Visitor, ident: str, leaving: str) -> None:
     """Refuses to leave a workspace without an owner, but to an operator, who can appoint one."""
+    if not visitor.operator:
+        _another_owner(conn, ident, leaving)
+
+
+def _another_owner(conn: Connection, ident: str, leaving: str) -> None:
+    """Errors: last_owner."""
     rest = select(func.count()).select_from(member).join(person, person.c.id == member.c.person)
     rest = rest.where(member.c.workspace == ident, member.c.role == "owner", member.c.person != leaving)
-    if not visitor.operator and not conn.execute(rest.where(person.c.disabled.is_(None))).scalar_one():
+    if not conn.execute(rest.where(person.c.disabled.is_(None))).scalar_one():
         raise Conflict(
             "The workspace would have no owner.", code="last_owner", given=ident, hint="Make somebody else one first."
         )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import dash
-from dash import ALL, Input, Output, ctx, html, set_props
+from dash import ALL, Input, Output, State, ctx, html, set_props
 from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 
 from fanlight import administration
 from fanlight.client import calls
-from fanlight.wire import Key, System
-from fanlight_ui import errors, people, session
-from fanlight_ui.views.numbers import when
+from fanlight.wire import Me, System
+from fanlight_ui import errors, keys, people, people_deeds, session
 
 dash.register_page(__name__, path="/settings", title="Settings · Fanlight")
 
@@ -24,29 +22,40 @@ SCHEMES = (("auto", "As the system"), ("light", "Light"), ("dark", "Dark"))
 
 @errors.page
 async def layout(**_address: Any) -> Component:
-    system, me = await session.ask(calls.system()), await session.ask(administration.me())
-    owner = "admin" in me.scopes
+    me = await session.ask(administration.me())
+    system = await session.ask(calls.system()) if "read" in me.scopes else None
     return html.Main(
         [
             html.Div(html.H1("Settings"), className="head"),
             html.Div(
                 [
                     people.you(me),
+                    *await together(me),
                     appearance(),
                     tour(),
-                    server(system),
-                    facts("Versions", system.versions),
-                    configured(system),
-                    keys(await session.ask(administration.keys())) if owner else None,
-                    people.members(await session.ask(administration.members(me.workspace)), me.workspace)
-                    if owner
-                    else None,
+                    *(told(system) if system is not None else []),
                 ],
                 className="stack",
             ),
+            people.sure(),
         ],
         className="page narrow",
     )
+
+
+async def together(me: Me) -> list[Component]:
+    """What is about the workspace and its people, as far as the visitor may see it."""
+    shown: list[Component] = []
+    if me.workspace:
+        shown.append(people.space(await session.ask(administration.workspace(me.workspace)), me))
+    if "admin" in me.scopes:
+        shown.append(people.members(await session.ask(administration.members(me.workspace)), me))
+        shown.append(keys.section(await session.ask(administration.keys())))
+    if me.operator:
+        shown.append(people.accounts(await session.ask(administration.people()), me))
+    if "admin" in me.scopes:
+        shown.append(keys.log((await session.ask(administration.audit(limit=keys.SHOWN))).items))
+    return shown
 
 
 def appearance() -> Component:
@@ -70,6 +79,11 @@ def tour() -> Component:
         [html.H2("First steps"), html.Button("Show the tour again", id="tour-reset", className="button")],
         className="card pad",
     )
+
+
+def told(s: System) -> list[Component | None]:
+    """The facts of the server, for whoever belongs to a workspace of it."""
+    return [server(s), facts("Versions", s.versions), configured(s)]
 
 
 def server(s: System) -> Component:
@@ -108,22 +122,6 @@ def configured(s: System) -> Component | None:
     return facts("Configuration", told)
 
 
-def keys(known: list[Key]) -> Component:
-    """Which programs may do what here. Keys are made and revoked in the shell, where a secret does not stay on a page."""
-    rows = [html.Div([html.Dt(k.name), html.Dd(f"{', '.join(k.scopes)}; {standing(k)}; id {k.id}")]) for k in known]
-    shown = html.Dl(rows, className="facts") if rows else html.P("There are none.", className="quiet")
-    how = html.P([html.Code("fanlight keys create NAME --scope read"), " makes one."], className="quiet")
-    return html.Section([html.H2("Keys of programs"), shown, how], className="card pad")
-
-
-def standing(key: Key, now: float | None = None) -> str:
-    if key.revoked is not None:
-        return f"revoked {when(key.revoked)}"
-    if key.expires is not None and key.expires < (time.time() if now is None else now):
-        return f"over since {when(key.expires)}"
-    return f"last used {when(key.used)}" if key.used is not None else "never used"
-
-
 def words(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -156,3 +154,54 @@ async def switch(clicks: list[int | None]) -> list[str]:
     me = await session.ask(administration.switch(ctx.triggered_id["workspace"]))
     set_props("_pages_location", {"refresh": True, "href": session.href("/")})
     return [f"You are in {me.workspace_name}." for _ in clicks]
+
+
+dash.callback(
+    Output("pp-sure", "opened"),
+    Output("pp-what", "data"),
+    Output("pp-words", "children"),
+    Output("pp-yes", "children"),
+    Input({"type": people.DO, "verb": ALL, "who": ALL}, "n_clicks"),
+    Input("pp-no", "n_clicks"),
+    prevent_initial_call=True,
+)(people_deeds.ask_first)
+dash.callback(
+    Output("pp-sure", "opened", allow_duplicate=True),
+    Input("pp-yes", "n_clicks"),
+    State("pp-what", "data"),
+    prevent_initial_call=True,
+)(people_deeds.do)
+dash.callback(
+    Output("pp-members", "children"),
+    Input("pp-add", "n_clicks"),
+    State("pp-who", "value"),
+    State("pp-as", "value"),
+    prevent_initial_call=True,
+)(people_deeds.add)
+dash.callback(
+    Output("pp-members", "children", allow_duplicate=True),
+    Input({"type": people.ROLE, "who": ALL}, "value"),
+    prevent_initial_call=True,
+)(people_deeds.turn)
+dash.callback(
+    Output("pp-keys", "children"),
+    Input("pp-key", "n_clicks"),
+    State("pp-key-name", "value"),
+    State("pp-scopes", "value"),
+    State("pp-ends", "value"),
+    prevent_initial_call=True,
+)(people_deeds.make_key)
+dash.callback(
+    Output("pp-accounts", "children"),
+    Input("pp-make", "n_clicks"),
+    State("pp-login", "value"),
+    State("pp-password", "value"),
+    State("pp-belongs", "value"),
+    prevent_initial_call=True,
+)(people_deeds.make_account)
+dash.callback(
+    Output("pp-name", "value"),
+    Input("pp-rename", "n_clicks"),
+    State("pp-name", "value"),
+    prevent_initial_call=True,
+)(people_deeds.rename)
