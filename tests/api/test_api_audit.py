@@ -23,6 +23,7 @@ from fanlight.store.tables_trials import trial
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 SAFE = {
     "POST /live": "computes from what is stored, answers, and keeps nothing",
+    "POST /explanations/{id}/probabilities": "as /live: it answers and keeps nothing",
     "POST /sweeps/{id}/trials": "takes a model with concepts: tests/api/test_api_trials.py looks for its entry",
     "POST /models/{id}/derivations": "takes a model with concepts: tests/api/test_api_derivations.py looks for its entry",
 }
