@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from fanlight_models.prototypes import vit
+from fanlight_models.prototypes import cells, vit
 from fanlight_models.prototypes.head import Found, Head
 
 
@@ -25,7 +25,7 @@ class ProtoViT(nn.Module):
         temperature: float = 100.0,
     ):
         super().__init__()
-        self.features = vit.build(backbone)
+        self.features = cells.Cells(backbone) if backbone.kind == cells.KIND else vit.build(backbone)
         self.head = Head(
             backbone.width,
             classes,

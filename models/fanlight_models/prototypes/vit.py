@@ -20,7 +20,7 @@ class Shape:
     """What a backbone looks like.
 
     Args:
-        kind: deit | cait.
+        kind: deit | cait here, efficientnet-lite0 in `cells`.
         size: pixels of the square input. patch: pixels of a square patch. width: D. depth: blocks. heads: of attention.
         class_depth: class-attention blocks of a CaiT.
         drop: share of residual branches left out at the last block while training (stochastic depth, rising from 0).
@@ -42,7 +42,7 @@ class Shape:
     def check(self) -> Shape:
         """Returns itself. Errors: ValueError."""
         if self.kind not in ("deit", "cait"):
-            raise ValueError(f"There is no backbone “{self.kind}”; allowed are deit and cait.")
+            raise ValueError(f"There is no backbone “{self.kind}”; allowed are deit, cait and efficientnet-lite0.")
         if self.size % self.patch:
             raise ValueError(f"A picture of {self.size} px is not cut into whole patches of {self.patch} px.")
         if self.width % self.heads:
