@@ -55,6 +55,14 @@ def postgres_url(postgres_server: postgres.Postgres) -> Iterator[str]:
     postgres_server.drop(url)
 
 
+@pytest.fixture
+def walled_url(postgres_server: postgres.Postgres) -> Iterator[str]:
+    """The same for an ordinary role, for whom row-level security holds."""
+    url = postgres_server.walled()
+    yield url
+    postgres_server.drop(url)
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     server = S3(tmp_path_factory.mktemp("s3"))

@@ -67,6 +67,7 @@ from fanlight.service.sweeps_run import Sweeper
 from fanlight.service.sweeps_summary import Summaries
 from fanlight.service.trials_run import Trier
 from fanlight.settings import Settings
+from fanlight.store import sight
 from fanlight.store.database import Database
 from fanlight.store.migrate import upgrade
 from fanlight.store.news import Listener
@@ -84,8 +85,8 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
         "threads": settings.threads,
         "memory_mb": settings.memory_mb,
         "device_memory_mb": settings.device_memory_mb,
-        "explainers": tuple(Settings.listed(settings.explainers)),
         "word_model": "" if settings.word_model is None else str(settings.word_model.resolve()),
+        "explainers": tuple(Settings.listed(settings.explainers)),
     }
     if settings.engine == "ray":
         from fanlight.engine.cluster import planned
@@ -197,7 +198,13 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    context: Context = app.state.context
+    with sight.server():  # what is set going here works for every workspace
+        async with _running(app.state.context):
+            yield
+
+
+@contextlib.asynccontextmanager
+async def _running(context: Context) -> AsyncIterator[None]:
     context.bus.start()
     context.foresight.start()
     await context.engine.start()

@@ -21,6 +21,7 @@ from fanlight.app import DRAIN, create
 from fanlight.errors import FanlightError, NotFound
 from fanlight.service.context import Context
 from fanlight.settings import Settings
+from fanlight.store import sight
 from fanlight.store.news import Listener
 
 log = structlog.get_logger()
@@ -58,7 +59,13 @@ def worker(settings: Settings) -> FastAPI:
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    context: Context = app.state.context
+    with sight.server():
+        async with _working(app.state.context):
+            yield
+
+
+@contextlib.asynccontextmanager
+async def _working(context: Context) -> AsyncIterator[None]:
     context.bus.start()
     await context.engine.start()
     listener = Listener(context.db.url, context.db.name, context.dispatcher.hear)

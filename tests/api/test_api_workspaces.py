@@ -17,6 +17,7 @@ from fanlight.api.events import _told
 from fanlight.app import create
 from fanlight.service import datasets
 from fanlight.service.context import ROLES, SCOPES
+from fanlight.store import sight
 
 Place = tuple[Api, Made, Api]
 # Operations that are about the server, which is the same for everybody.
@@ -24,10 +25,14 @@ SERVERS = {"/models", "/models/{id}", "/models/{id}/examination", "/explainers",
 MISSING = {"input": "0" * 64, "artifact": "0" * 64, "dataset": "nowhere", "workspace": "nowhere"}
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The server as its operator sees it, what is in `default`, and the server as the owner of `lab` sees it."""
-    app = create(prepared(tmp_path_factory.mktemp("two")), token=TOKEN, pages=False)
+    settings = prepared(tmp_path_factory.mktemp("two"))
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_server").walled()
+        settings = settings.model_copy(update={"database_url": url})
+    app = create(settings, token=TOKEN, pages=False)
     with TestClient(app, headers={"Authorization": f"Bearer {TOKEN}"}) as http:
         api = Api(started(http))
         yield api, fill(api), visitor(api, "bob", "owner")
@@ -71,12 +76,12 @@ BODIES: dict[str, Callable[[Made], Any]] = {
 WITHIN: dict[str, Any] = {
     "PATCH /explanations/{id}": {"note": "mine now"},
     "POST /explanations/{id}/trust": {},
+    "POST /explanations/{id}/probabilities": {"source": "uniform"},
     "POST /sweeps/{id}/trials": {"edits": EDITS},
     "PATCH /views/{id}": {"name": "mine now"},
     "PATCH /workspaces/{id}": {"name": "mine now"},
     "PUT /workspaces/{id}/members/{person}": {"role": "owner"},
     "PATCH /people/{id}": {"disabled": True},
-    "POST /explanations/{id}/probabilities": {"source": "uniform"},
 }
 """Bodies of operations whose address names it."""
 NAMES_NOTHING = {"POST /views", "POST /keys", "POST /people", "POST /workspaces", "PUT /me/password"}
@@ -209,9 +214,10 @@ def test_a_stream_tells_of_its_own_workspace_alone(place: Place) -> None:
     heard: dict[str, list[Any]] = {"default": [], "lab": []}
 
     async def listen(workspace: str) -> None:
-        async for _, data in inside.bus.stream(inside.db, workspace, 0):
-            if data:
-                heard[workspace].append(data)
+        with sight.visitor(workspace):
+            async for _, data in inside.bus.stream(inside.db, workspace, 0):
+                if data:
+                    heard[workspace].append(data)
 
     async def act() -> None:
         tasks = [asyncio.ensure_future(listen(w)) for w in heard]
@@ -234,7 +240,8 @@ def test_a_stream_ends_when_its_reader_may_no_longer_read(place: Place, end: str
     name = f"eve-{end}"
     eve = visitor(api, name, "viewer")
     inside, entry = context(api), api.http.app.state.entry  # type: ignore[attr-defined]
-    who = api.http.portal.call(entry.session, next(iter(eve.http.cookies.values())))  # type: ignore[union-attr]
+    with sight.door():
+        who = api.http.portal.call(entry.session, next(iter(eve.http.cookies.values())))  # type: ignore[union-attr]
     assert who is not None and who.workspace == "lab"
 
     async def act() -> int:
@@ -252,7 +259,8 @@ def test_a_stream_ends_when_its_reader_may_no_longer_read(place: Place, end: str
         api.call("PATCH", f"/people/{name}", json={"disabled": True})
     else:
         api.call("DELETE", f"/workspaces/lab/members/{name}")
-    assert api.http.portal.call(asyncio.wait_for, act(), 20) == 0  # type: ignore[union-attr]
+    with sight.visitor("lab"):
+        assert api.http.portal.call(asyncio.wait_for, act(), 20) == 0  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("role", sorted(ROLES))
@@ -358,7 +366,8 @@ def test_a_data_set_is_offered_as_rows_and_grows_with_the_servers(place: Place) 
     assert sam.call("GET", f"/inputs/{made.input}").status_code == 404, "what is not of the data set is not offered"
     place_of = next(iter(context(api).settings.datasets.split("="))), context(api).settings.datasets.split("=")[1]
     (Path(place_of[1]) / MARK / "later.png").write_bytes(noise(99))
-    datasets.register(context(api), datasets.folder(place_of[0], Path(place_of[1])))
+    with sight.server():
+        datasets.register(context(api), datasets.folder(place_of[0], Path(place_of[1])))
     (found,) = (d for d in sam.call("GET", "/datasets").json() if d["id"] == MARK)
     assert (found["version"], found["count"]) == (2, 3)
     assert sam.call("GET", f"/datasets/{MARK}/samples").json()["total"] == 3

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Table, insert, select
 
 from fanlight.service.context import Context
 from fanlight.settings import Settings
+from fanlight.store import sight
 from fanlight.store.tables import metadata, reference
 from fanlight.store.tables_trials import trial, trial_item
 
@@ -115,7 +116,8 @@ def _placed(c: Context, made: Made) -> None:
         report = {"subject": MARK, "checks": [], "details": {}}
         conn.execute(insert(metadata.tables["examination"]), {**examined, "report": report})
 
-    c.db.write(act)
+    with sight.server():
+        c.db.write(act)
     asked = {
         "id": made.derivation, "workspace": "default", "principal": "token", "model": "tiny", "model_name": "Tiny",
         "model_digest": "x", "change": {"remove": [1]}, "dataset": MARK, "created": 1.0,
@@ -160,4 +162,5 @@ def rows(api: Api, workspace: str) -> dict[str, list[str]]:
             found[table.name] = sorted(str(tuple(r)) for r in conn.execute(wanted))
         return found
 
-    return context(api).db.read(act)
+    with sight.server():
+        return context(api).db.read(act)

@@ -87,6 +87,16 @@ class Postgres(Process):
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
+    def walled(self) -> str:
+        """URL of a new, empty database for its owner, an ordinary role, for whom row-level security holds; it holds for no superuser."""
+        url = self.database()
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'ordinary'").fetchone()
+            if known is None:
+                connection.execute("CREATE ROLE ordinary LOGIN")
+            connection.execute(f"ALTER DATABASE {url.rsplit('/', 1)[1]} OWNER TO ordinary")
+        return url.replace("//fanlight@", "//ordinary@")
+
     def drop(self, url: str) -> None:
         """Removes a database, its open connections too."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:

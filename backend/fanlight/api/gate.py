@@ -25,6 +25,7 @@ from fanlight.client import credentials
 from fanlight.errors import BadRequest, FanlightError, Forbidden, NotFound, Unauthorized
 from fanlight.service.context import Visitor
 from fanlight.service.entry import no_workspace
+from fanlight.store import sight
 
 log = structlog.get_logger()
 
@@ -108,9 +109,10 @@ class Gate:
         path = ""
         try:
             path = self._path(scope, headers)
-            answer = await self._enter(scope, path, headers)
-            if answer is None and path in ("/login", *sso.PATHS, "/logout"):
-                answer = await self.entrance.answer(scope, receive, headers, path)
+            with sight.door():
+                answer = await self._enter(scope, path, headers)
+                if answer is None and path in ("/login", *sso.PATHS, "/logout"):
+                    answer = await self.entrance.answer(scope, receive, headers, path)
             if answer is None and path == "/favicon.ico":
                 raise NotFound("There is no icon at this address; the pages name their own.", code="not_found")
         except FanlightError as e:
@@ -130,13 +132,16 @@ class Gate:
         forwarded = {k: headers[k] for k in kept if k in headers} | {"sec-fetch-site": "same-origin"}
         forwarded |= {"x-forwarded-proto": "https"} if secure(scope, headers) else {}
         mark = credentials.set(forwarded)
+        who: Visitor | None = None if _public(path) else scope["state"].get("visitor")
+        person = who.principal.removeprefix("person:") if who is not None and who.name else ""
         try:
             limit = self.door.upload + 2**20 if path in UPLOADS else BODY
-            await self.app(
-                {**scope, "method": method, "path": path, "raw_path": path.encode(), "root_path": ""},
-                _limited(receive, limit),
-                self._armoured(path, send),
-            )
+            with sight.visitor("" if who is None else who.workspace, person):
+                await self.app(
+                    {**scope, "method": method, "path": path, "raw_path": path.encode(), "root_path": ""},
+                    _limited(receive, limit),
+                    self._armoured(path, send),
+                )
         finally:
             credentials.reset(mark)
 
@@ -157,7 +162,9 @@ class Gate:
             raise BadRequest("This path is not normal.", code="bad_path", given=path)
         if len(headers.get("cookie", "")) > COOKIES:
             raise BadRequest(
-                f"The cookies of this address are longer than {COOKIES // 2**10} KiB.", code="bad_headers", hint="Delete them."
+                f"The cookies of this address are longer than {COOKIES // 2**10} KiB.",
+                code="bad_headers",
+                hint="Delete them.",
             )
         if b"%00" in scope["query_string"]:
             raise BadRequest("A query holds no NUL characters.", code="bad_query")
@@ -165,7 +172,7 @@ class Gate:
 
     async def _enter(self, scope: Scope, path: str, headers: Mapping[str, str]) -> Answer | None:
         """None lets the request pass, with the visitor in its state; else the answer."""
-        public = path in PUBLIC or any(p.endswith("/") and path.startswith(p) for p in PUBLIC)
+        public = _public(path)
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if "token" in query and scope["method"] == "GET" and not public and not path.startswith("/api/"):
             if not self.door.knows(query["token"][0]):
@@ -240,6 +247,10 @@ class Gate:
             await send(message)
 
         return wrapped
+
+
+def _public(path: str) -> bool:
+    return path in PUBLIC or any(p.endswith("/") and path.startswith(p) for p in PUBLIC)
 
 
 def _hostname(host: str) -> str:

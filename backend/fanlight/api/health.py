@@ -14,6 +14,7 @@ from fanlight import meters
 from fanlight.api.access import Reader, Services
 from fanlight.errors import FanlightError, Forbidden, Unavailable
 from fanlight.service.context import WORKSPACE, Context
+from fanlight.store import sight
 from fanlight.store.database import now
 from fanlight.store.ledger import OPEN
 from fanlight.store.tables import job
@@ -59,7 +60,7 @@ async def metrics(context: Services, who: Reader) -> Response:
         raise Forbidden("What the whole server does is for those who run it.", code="scope", given=who.workspace)
     health = await context.engine.health()
     registry = CollectorRegistry()
-    with contextlib.suppress(Unavailable):
+    with contextlib.suppress(Unavailable), sight.upkeep():
         await context.db.aread(lambda c: _queue(c, registry))
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(context.settings.data_dir).free

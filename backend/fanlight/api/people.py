@@ -44,8 +44,8 @@ def create(request: wire.PersonRequest, context: Services, who: Operator) -> wir
 
 
 @router.get("/people")
-def listed(context: Services, _: Operator) -> list[wire.Person]:
-    return people.listed(context)
+def listed(context: Services, who: Operator) -> list[wire.Person]:
+    return people.listed(context, who)
 
 
 @router.patch("/people/{id}")
@@ -66,9 +66,9 @@ def found(request: wire.WorkspaceRequest, context: Services, who: Operator) -> w
 
 
 @router.get("/workspaces")
-def all_workspaces(context: Services, _: Operator) -> list[wire.Workspace]:
+def all_workspaces(context: Services, who: Operator) -> list[wire.Workspace]:
     """All of the server; /me lists the asker's."""
-    return workspaces.listed(context)
+    return workspaces.listed(context, who)
 
 
 @router.get("/workspaces/{id}")

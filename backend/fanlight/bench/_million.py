@@ -15,6 +15,7 @@ from fanlight.service.context import WORKSPACE
 from fanlight.service.keys import NUMERICS
 from fanlight.store.database import Database
 from fanlight.store.migrate import upgrade
+from fanlight.store.sight import SERVER
 from fanlight.store.tables import event, explanation, listing as listed, tag
 
 BATCH = 5000
@@ -81,7 +82,7 @@ def fill(url: str, count: int) -> None:
     Errors: FanlightError where it holds another number of them.
     """
     upgrade(url)
-    database = Database(url)
+    database = Database(url, sees=SERVER)
     try:
         there = database.read(lambda c: c.execute(select(func.count()).select_from(explanation)).scalar_one())
         if there == count:

@@ -71,7 +71,7 @@ def gc(
     settings = configured(data_dir=data_dir)
     database, blobs = part("fanlight.store.database", "all"), part("fanlight.blobs", "all")
     part("fanlight.store.migrate", "all").upgraded(settings.database)
-    db = database.Database(settings.database)
+    db = database.Database(settings.database, sees=part("fanlight.store.sight", "all").SERVER)
     try:
         stock = part("fanlight.service.stock", "all")
         found = stock.collect(db, blobs.Blobs(settings.artifacts), grace=grace_hours * 3600, dry=not delete)

@@ -22,6 +22,7 @@ from fanlight.settings import Settings
 from fanlight.store import migrate
 from fanlight.store.database import Database, now
 from fanlight.store.ledger import LEASE, OPEN, SECOND
+from fanlight.store.sight import SERVER
 from fanlight.store.tables import job
 
 DRIFT = 5.0  # seconds between two clocks that confuse who reads logs; leases follow the database's alone
@@ -34,7 +35,7 @@ def examine(settings: Settings) -> Report:
     checks = [_safely("database", lambda: database(settings))]
     if checks[0].outcome == "good":
         checks.append(_safely("revision", lambda: revision(settings)))
-        db = Database(settings.database)
+        db = Database(settings.database, sees=SERVER)
         try:
             checks.append(_safely("clock", lambda: db.read(clock)))
             if checks[1].outcome == "good":

@@ -10,6 +10,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection
+from contextlib import nullcontext
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
@@ -17,7 +18,7 @@ from sqlalchemy import Connection, Row, func, insert, literal, or_, select, upda
 from fanlight import wire
 from fanlight.errors import Forbidden, Unauthorized, unknown
 from fanlight.service.context import SCOPES, Context, Visitor
-from fanlight.store import ledger
+from fanlight.store import ledger, sight
 from fanlight.store.audit import note
 from fanlight.store.database import Database, now
 from fanlight.store.people import person
@@ -127,7 +128,8 @@ def entries(
         total = int(conn.execute(select(func.count()).select_from(every)).scalar_one())
         return rows, total, called(conn, {r.principal for r in rows})
 
-    rows, total, names = context.db.read(act)
+    with sight.operator(True) if visitor.operator else nullcontext():
+        rows, total, names = context.db.read(act)
     items = [
         wire.AuditEntry(
             id=r.id,

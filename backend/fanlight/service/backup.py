@@ -33,6 +33,7 @@ from fanlight.service.stock import needed
 from fanlight.settings import Settings
 from fanlight.store.database import Database
 from fanlight.store.migrate import revisions, upgrade
+from fanlight.store.sight import SERVER
 
 FORMAT = 1
 LARGEST = 8 * 2**30  # bytes of one blob, far above any that Fanlight makes
@@ -151,7 +152,9 @@ def _dump(url: URL, folder: Path) -> tuple[str, Path]:
                 raise ComputeFailed(f"The database is damaged: {sound}", code="database_damaged")
         return copy.name, copy
     copy = folder / "database.dump"
-    _tool("pg_dump", url, ["--format=custom", "--no-owner", "--no-privileges", f"--file={copy}"])
+    # Row-level security holds for the owner of the tables too, who asks for all rows as the server does.
+    asked = ["--format=custom", "--no-owner", "--no-privileges", "--enable-row-security", f"--file={copy}"]
+    _tool("pg_dump", url, asked)
     return copy.name, copy
 
 
@@ -175,6 +178,7 @@ def _tool(name: str, url: URL, arguments: list[str]) -> None:
             hint=f"Install the PostgreSQL client of the server's version or newer, or run {name} elsewhere: docs/operations.md.",
         )
     env = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
+    env["PGOPTIONS"] = f"{env.get('PGOPTIONS', '')} -c fanlight.server=on".strip()
     plain = url.set(drivername="postgresql", password=None).render_as_string()
     run = subprocess.run([name, f"--dbname={plain}", *arguments], capture_output=True, text=True, env=env, check=False)
     if run.returncode:
@@ -184,7 +188,7 @@ def _tool(name: str, url: URL, arguments: list[str]) -> None:
 
 def _named(settings: Settings, copy: Path) -> tuple[str, set[str]]:
     """The revision and the blobs that a copy of the database names; PostgreSQL's dump cannot be asked, so the database is, after it."""
-    db = Database(f"sqlite:///{copy}" if copy.suffix == ".sqlite" else settings.database)
+    db = Database(f"sqlite:///{copy}" if copy.suffix == ".sqlite" else settings.database, sees=SERVER)
     try:
         revision = db.read(lambda c: c.execute(text("select version_num from alembic_version")).scalar_one())
         return str(revision), db.read(needed) & {b.name for b in Blobs(settings.artifacts).listed()} | db.read(
@@ -202,7 +206,7 @@ def _referred(conn: Any) -> set[str]:
 
 
 def _wanted(settings: Settings) -> set[str]:
-    db = Database(settings.database)
+    db = Database(settings.database, sees=SERVER)
     try:
         return db.read(_referred)
     finally:

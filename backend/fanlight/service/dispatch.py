@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import secrets
 import time
 from collections import Counter
@@ -54,11 +55,13 @@ class Dispatcher:
         self._begun: list[Row[Any]] = []
         self._background: set[asyncio.Future[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
+        self._here = contextvars.Context()
 
     # --- the application's side
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._here = contextvars.copy_context()  # the server's, in which what others say is looked at
         if self.context.db.sqlite:  # this server is the only one of its file: what a dead one held is free
             await self.context.db.awrite(lambda c: self._reclaim(c, [], dead=True))
         self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._renew_loop())]
@@ -84,7 +87,7 @@ class Dispatcher:
             self.context.bus.tick()
         for name in news.stop:
             self.stop(name)
-        self._loop.call_soon_threadsafe(self._heard, news)
+        self._loop.call_soon_threadsafe(self._heard, news, context=self._here)
 
     def _heard(self, news: News) -> None:
         if news.jobs:

@@ -38,6 +38,7 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 
 from fanlight.errors import FanlightError, Unavailable
 from fanlight.service.context import Context
+from fanlight.store import sight
 from fanlight.store.tables import counter, event, explanation, listing, sweep_item, tag
 
 log = structlog.get_logger()
@@ -74,9 +75,10 @@ def behind(conn: Connection) -> bool:
 def refresh(context: Context) -> None:
     """Lists what has changed up to now. Cheap where nothing has; where the database cannot be written to, reading goes on with what is listed."""
     try:
-        while context.db.read(behind):
-            if not context.db.offer(lambda c: catch_up(context, c), PATIENCE):
-                return
+        with sight.upkeep():
+            while context.db.read(behind):
+                if not context.db.offer(lambda c: catch_up(context, c), PATIENCE):
+                    return
     except Unavailable as e:
         log.warning("gallery not brought up to date", problem=e.message)
 

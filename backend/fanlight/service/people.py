@@ -12,6 +12,7 @@ from fanlight.service import identities, passwords
 from fanlight.service.admission import SERVER
 from fanlight.service.context import ROLES, Context, Visitor
 from fanlight.service.entry import Entry, no_workspace, principal
+from fanlight.store import sight
 from fanlight.store.audit import note
 from fanlight.store.database import now
 from fanlight.store.ledger import new_id
@@ -55,7 +56,7 @@ def create(context: Context, visitor: Visitor, request: wire.PersonRequest) -> w
     return context.db.write(act)
 
 
-def listed(context: Context) -> list[wire.Person]:
+def listed(context: Context, visitor: Visitor) -> list[wire.Person]:
     """By name."""
 
     def act(conn: Connection) -> list[wire.Person]:
@@ -63,7 +64,8 @@ def listed(context: Context) -> list[wire.Person]:
         belongs, linked = memberships(conn, None), identities.subjects(conn, context.settings.oidc_issuer)
         return [_wire(r, belongs.get(r.id, []), linked.get(r.id, "")) for r in rows]
 
-    return context.db.read(act)
+    with sight.operator(visitor.operator):
+        return context.db.read(act)
 
 
 def patch(context: Context, visitor: Visitor, ident: str, changes: wire.PersonPatch) -> wire.Person:
@@ -101,7 +103,8 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.PersonPa
         note(conn, SERVER, visitor.principal, "person.change", row.id, detail)
         return _one(conn, row.id, issuer)
 
-    return context.db.write(act)
+    with sight.operator(visitor.operator):
+        return context.db.write(act)
 
 
 def remove(context: Context, visitor: Visitor, ident: str) -> wire.Person:
@@ -120,7 +123,8 @@ def remove(context: Context, visitor: Visitor, ident: str) -> wire.Person:
         note(conn, SERVER, visitor.principal, "person.remove", row.id, {"name": row.name})
         return gone
 
-    return context.db.write(act)
+    with sight.operator(visitor.operator):
+        return context.db.write(act)
 
 
 async def change_password(context: Context, entry: Entry, visitor: Visitor, request: wire.PasswordChange) -> None:

@@ -18,7 +18,7 @@ from fanlight.explainers.registry import registry
 from fanlight.quality import world
 from fanlight.service.context import Context, Visitor
 from fanlight.service.records import explanation_wire
-from fanlight.store import ledger
+from fanlight.store import ledger, sight
 from fanlight.store.audit import note
 from fanlight.store.database import now
 from fanlight.store.tables import explanation, input_, reference, share, share_item
@@ -113,9 +113,10 @@ def opened(context: Context, token: str, *, view: bool) -> Row[Any] | None:
             return None
         return row
 
-    row = context.db.read(act)
-    if row is not None and view:
-        _count(context, row)
+    with sight.server():  # the link says of which workspace it is; nothing else of the request does
+        row = context.db.read(act)
+        if row is not None and view:
+            _count(context, row)
     return row
 
 

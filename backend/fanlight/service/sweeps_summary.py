@@ -7,6 +7,7 @@ what a summary holds is bounded whatever the size of the sweep.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -85,7 +86,8 @@ class Summaries:
     async def _make(self, visitor: Visitor, ident: str, content: str) -> None:
         try:
             loop = asyncio.get_running_loop()
-            self._made[ident] = await loop.run_in_executor(self._thread, self._whole, visitor, ident, content)
+            here = contextvars.copy_context()  # an executor knows nothing of who asked
+            self._made[ident] = await loop.run_in_executor(self._thread, here.run, self._whole, visitor, ident, content)
             while len(self._made) > KEPT:
                 self._made.popitem(last=False)
         except FanlightError as e:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
@@ -13,7 +14,7 @@ from fanlight.service.admission import SERVER
 from fanlight.service.context import Context, Visitor
 from fanlight.service.entry import no_workspace, principal
 from fanlight.service.offers import COMES_ALONG, offer
-from fanlight.store import ledger
+from fanlight.store import ledger, sight
 from fanlight.store.audit import note
 from fanlight.store.database import now
 from fanlight.store.people import member, person, workspace
@@ -38,22 +39,25 @@ def create(context: Context, visitor: Visitor, request: wire.WorkspaceRequest) -
         note(conn, SERVER, visitor.principal, "workspace.create", request.id, {"datasets": offered})
         return _one(conn, request.id)
 
-    return context.db.write(act)
+    with sight.operator(visitor.operator):
+        return context.db.write(act)
 
 
-def listed(context: Context) -> list[wire.Workspace]:
+def listed(context: Context, visitor: Visitor) -> list[wire.Workspace]:
     """All of the server, by id."""
 
     def act(conn: Connection) -> list[wire.Workspace]:
         ids = conn.execute(select(workspace.c.id).order_by(workspace.c.id).limit(MOST)).scalars().all()
         return [_one(conn, i) for i in ids]
 
-    return context.db.read(act)
+    with sight.operator(visitor.operator):
+        return context.db.read(act)
 
 
 def one(context: Context, visitor: Visitor, ident: str) -> wire.Workspace:
     """Errors: unknown_workspace."""
-    return context.db.read(lambda c: _one(c, _mine(c, visitor, ident)))
+    with _reach(visitor, ident):
+        return context.db.read(lambda c: _one(c, _mine(c, visitor, ident)))
 
 
 def patch(context: Context, visitor: Visitor, ident: str, changes: wire.WorkspacePatch) -> wire.Workspace:
@@ -76,7 +80,8 @@ def patch(context: Context, visitor: Visitor, ident: str, changes: wire.Workspac
             note(conn, SERVER, visitor.principal, "workspace.change", ident, given)
         return _one(conn, ident)
 
-    return context.db.write(act)
+    with _reach(visitor, ident):
+        return context.db.write(act)
 
 
 def offer_dataset(context: Context, visitor: Visitor, ident: str, name: str) -> wire.Workspace:
@@ -88,7 +93,8 @@ def offer_dataset(context: Context, visitor: Visitor, ident: str, name: str) -> 
         note(conn, SERVER, visitor.principal, "workspace.offer", ident, {"dataset": name})
         return _one(conn, ident)
 
-    return context.db.write(act)
+    with sight.operator(visitor.operator):  # it is read in `default`
+        return context.db.write(act)
 
 
 def members(context: Context, visitor: Visitor, ident: str) -> list[wire.Member]:
@@ -100,7 +106,8 @@ def members(context: Context, visitor: Visitor, ident: str) -> list[wire.Member]
         rows = conn.execute(wanted.where(member.c.workspace == ident).order_by(person.c.name))
         return [_member(r) for r in rows]
 
-    return context.db.read(act)
+    with _reach(visitor, ident):
+        return context.db.read(act)
 
 
 def appoint(context: Context, visitor: Visitor, ident: str, named: str, role: wire.Role) -> wire.Member:
@@ -122,7 +129,8 @@ def appoint(context: Context, visitor: Visitor, ident: str, named: str, role: wi
         note(conn, ident, visitor.principal, "member.set", principal(who.id), {"role": role, "before": before})
         return _found(conn, ident, who.id)
 
-    return context.db.write(act)
+    with _reach(visitor, ident):
+        return context.db.write(act)
 
 
 def dismiss(context: Context, visitor: Visitor, ident: str, named: str) -> wire.Member:
@@ -143,7 +151,13 @@ def dismiss(context: Context, visitor: Visitor, ident: str, named: str) -> wire.
         note(conn, ident, visitor.principal, "member.remove", principal(who.id), {"before": gone})
         return shown
 
-    return context.db.write(act)
+    with _reach(visitor, ident):
+        return context.db.write(act)
+
+
+def _reach(visitor: Visitor, ident: str) -> AbstractContextManager[None]:
+    """An operator reaches every workspace, everybody else their own: of another they see nothing, not even that it is there."""
+    return sight.operator(True) if visitor.operator and ident != visitor.workspace else nullcontext()
 
 
 def leave(context: Context, visitor: Visitor, ident: str) -> wire.Member:
@@ -163,7 +177,8 @@ def leave(context: Context, visitor: Visitor, ident: str) -> wire.Member:
         note(conn, ident, visitor.principal, "member.leave", visitor.principal, {"before": role})
         return shown
 
-    return context.db.write(act)
+    with sight.visitor(ident, me):  # the person's own, whichever of theirs they are in
+        return context.db.write(act)
 
 
 def _mine(conn: Connection, visitor: Visitor, ident: str) -> str:

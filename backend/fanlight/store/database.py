@@ -25,10 +25,10 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from fanlight import meters
 from fanlight.errors import Unavailable
-from fanlight.store import news
+from fanlight.store import news, sight
 
 T = TypeVar("T")
-Write = tuple[Callable[[Connection], Any], Future[Any]]
+Write = tuple[Callable[[Connection], Any], Future[Any], sight.Sight]
 log = structlog.get_logger()
 GROUP = 64  # most writes in one commit
 PATIENCE = "-c idle_in_transaction_session_timeout=10s"  # with a server that fell asleep during its turn
@@ -43,10 +43,14 @@ def now(conn: Connection) -> int:
 
 
 class Database:
-    """Args: url: SQLAlchemy URL, `sqlite:///path` or `postgresql://...`."""
+    """Args: url: SQLAlchemy URL, `sqlite:///path` or `postgresql://...`; sees: what transactions see where nobody says it.
 
-    def __init__(self, url: str):
+    It is the one place that opens transactions, and each sees what `sight.current()` said when it was asked for.
+    """
+
+    def __init__(self, url: str, *, sees: sight.Sight = sight.NOTHING):
         self.url = url
+        self._sees = sees
         self.name = secrets.token_hex(4)
         self.sqlite = make_url(url).get_backend_name() == "sqlite"
         if self.sqlite:
@@ -71,6 +75,7 @@ class Database:
     def read(self, fn: Callable[[Connection], T]) -> T:
         """Runs `fn` on a consistent snapshot."""
         with _plain_errors(), self._reader.connect() as conn:
+            sight.see(conn, sight.current() or self._sees)
             return fn(conn)
 
     def write(self, fn: Callable[[Connection], T]) -> T:
@@ -93,7 +98,8 @@ class Database:
             return await asyncio.wrap_future(self._enqueue(fn))
 
     async def aread(self, fn: Callable[[Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.read, fn)
+        here = contextvars.copy_context()  # an executor knows nothing of who asked
+        return await asyncio.get_running_loop().run_in_executor(self._pool, here.run, self.read, fn)
 
     def close(self) -> None:
         """Finishes the writes that were asked for and refuses further ones."""
@@ -112,7 +118,7 @@ class Database:
         with self._door:
             if self._closed:
                 raise Unavailable("The server is shutting down.", code="draining", hint="Try again shortly.")
-            self._writes.put((work, future))
+            self._writes.put((work, future, sight.current() or self._sees))
         return future
 
     def _write_loop(self) -> None:
@@ -140,8 +146,12 @@ class Database:
                 with conn.begin():
                     if not self.sqlite:
                         conn.execute(select(func.pg_advisory_xact_lock(TURN)))
-                    for fn, future in batch:
+                    seen = None
+                    for fn, future, sees in batch:
                         try:
+                            if sees != seen:  # before the savepoint, whose undoing would undo it
+                                sight.see(conn, sees)
+                                seen = sees
                             with conn.begin_nested():
                                 outcomes.append((future, fn(conn), None))
                         except BaseException as e:
@@ -150,7 +160,7 @@ class Database:
                             outcomes.append((future, None, e))
                     news.send(conn, self.name)
         except BaseException as e:
-            for _, future in batch:
+            for _, future, _ in batch:
                 future.set_exception(e)
             return
         for future, value, error in outcomes:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    text,
     update,
 )
 
@@ -43,6 +44,7 @@ _QUEUED = select(
     func.coalesce(func.sum(job.c.cost), 0),
     func.coalesce(func.sum(case((job.c.principal == bindparam("principal"), 1), else_=0)), 0),
 ).where(job.c.state.in_(OPEN), job.c.kind == bindparam("kind"), job.c.priority <= bindparam("priority"))
+_QUEUED_BEHIND_THE_WALL = text("select waiting, mine from fanlight_queued(:principal, :kind, :priority)")
 _HELD = update(job).where(
     job.c.id == bindparam("name"),
     job.c.attempt == bindparam("at"),
@@ -74,7 +76,8 @@ def enqueue(
         principal_limit: most unfinished jobs of one person, counted likewise.
         throughput: measured forward passes per second, for Retry-After.
     """
-    waiting, mine = conn.execute(_QUEUED, {name: row[name] for name in ("principal", "kind", "priority")}).one()
+    asked = _QUEUED if conn.dialect.name == "sqlite" else _QUEUED_BEHIND_THE_WALL
+    waiting, mine = conn.execute(asked, {name: row[name] for name in ("principal", "kind", "priority")}).one()
     if waiting + row["cost"] > queue_limit and waiting > 0:
         after = int(min(60, max(1, waiting / max(throughput, 1))))
         raise TooBusy(

@@ -21,6 +21,12 @@ def run() -> None:
         def begin(conn: Connection) -> None:
             conn.exec_driver_sql("BEGIN IMMEDIATE")
 
+    else:
+
+        @event.listens_for(engine, "begin")
+        def whole(conn: Connection) -> None:
+            conn.exec_driver_sql("select set_config('fanlight.server', 'on', true)")  # migrations are of all workspaces
+
     try:
         with engine.connect() as connection:
             sqlite = connection.dialect.name == "sqlite"
