@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from sweeps_rig import MODEL, items, over, picture, planted, start, summarised
 
 from fanlight.app import create
+from fanlight.service.sweeps_run import shared
 from fanlight.service.sweeps_source import MOST
 
 HONEST, MARKED, PLAIN, BROKEN = 12, 12, 6, 2
@@ -245,6 +246,13 @@ def test_two_sweeps_at_once_share_the_room_and_a_picture_by_hand_goes_ahead(swep
     assert record["state"] == "succeeded" and all(s["state"] == "running" for s in left)
     done = [over(swept, i, 200) for i in two]
     assert all(d["counts"]["succeeded"] == HONEST + MARKED + PLAIN for d in done)
+
+
+def test_workspaces_share_the_room_for_sweeps_and_then_their_sweeps_do() -> None:
+    assert shared([("a", "w")]) == {"a": 16}
+    assert shared([("a", "w"), ("b", "w")]) == {"a": 16, "b": 16}
+    assert shared([*((f"a{n}", "many") for n in range(8)), ("b", "few")]) == {**{f"a{n}": 2 for n in range(8)}, "b": 16}
+    assert set(shared([(str(n), "w") for n in range(100)]).values()) == {1}, "each has something waiting"
 
 
 def refused(api: Api, **changes: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Keeps sweeps going: notes what has ended, asks for what comes next, a bounded number at a time.
 
-Back-pressure: of each sweep at most WINDOW items are jobs, of all together TOGETHER, whatever their measurement of trust takes; so the
+Back-pressure: of each sweep at most WINDOW items are jobs, of all together about TOGETHER, whatever their measurement of trust takes; so the
 ledger stays short and people's own work goes ahead of it. Where several servers share a database all of them do this: an item is taken in
 the transaction that promises its explanation, so it is taken once.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -101,13 +103,13 @@ class Sweeper:
             return True
         wanted = select(sweep).where(sweep.c.state.in_(sweeps.ACTIVE)).order_by(sweep.c.created)
         rows = self.context.db.read(lambda c: list(c.execute(wanted)))
-        going = sum(r.state == "running" for r in rows)
+        windows = shared([(r.id, r.workspace) for r in rows if r.state == "running"])
         for row in rows:
             if self._stopped:
                 break
             self._settle(row)
             if row.state == "running":
-                self._feed(row, max(1, min(WINDOW, TOGETHER // going)))
+                self._feed(row, windows[row.id])
             self._finish(row)
         return bool(rows)
 
@@ -262,6 +264,13 @@ class Sweeper:
 
     def _halt(self, row: Row[Any], problem: str) -> None:
         self.context.db.write(lambda c: sweeps.halt(c, row, problem))
+
+
+def shared(running: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """How many items of each sweep may be jobs: workspaces share the room, and the sweeps in one share its part, so that each has something
+    waiting when its turn comes (store/claims). Args: running: (sweep, workspace)."""
+    beside = Counter(workspace for _, workspace in running)
+    return {ident: max(1, min(WINDOW, TOGETHER // len(beside) // beside[workspace])) for ident, workspace in running}
 
 
 def ended(state: str | None, trust: str | None, error: Any) -> tuple[str, str | None]:
