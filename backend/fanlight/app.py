@@ -63,6 +63,7 @@ from fanlight.service.field_guide import offer as field_guide
 from fanlight.service.foresight import Foresight
 from fanlight.service.live import Live
 from fanlight.service.models import Models
+from fanlight.service.shelf import Reading
 from fanlight.service.sweeps_run import Sweeper
 from fanlight.service.sweeps_summary import Summaries
 from fanlight.service.trials_run import Trier
@@ -258,9 +259,16 @@ async def _shelve(context: Context) -> None:
     """The data sets, while the models are being loaded; one that cannot be read costs nobody the models."""
     try:
         for source in datasets.sources(context.settings):
-            await asyncio.to_thread(datasets.register, context, source)
+            context.shelf[source.id] = Reading(source)
     except FanlightError as e:
         log.error("data set not registered", problem=e.message)
+    for ident, reading in list(context.shelf.items()):
+        try:
+            await asyncio.to_thread(datasets.register, context, reading.source, reading.told)
+        except FanlightError as e:
+            log.error("data set not registered", dataset=ident, problem=e.message)
+        finally:
+            del context.shelf[ident]
 
 
 def access_token(settings: Settings) -> str:

@@ -49,6 +49,7 @@ class calls:
     examine = staticmethod(lambda id: Call("POST", f"/models/{id}/examination", _as(wire.Examination)))
     examined = staticmethod(lambda id: Call("GET", f"/models/{id}/examination", _as(wire.Examination)))
     explainers = staticmethod(lambda: Call("GET", "/explainers", _as(list[wire.ExplainerInfo])))
+    datasets_reading = staticmethod(lambda: Call("GET", "/datasets/reading", _as(list[wire.DatasetReading])))
     datasets = staticmethod(lambda: Call("GET", "/datasets", _as(list[wire.Dataset])))
     world = staticmethod(lambda id: Call("GET", f"/datasets/{id}/world", _as(wire.World)))
     input = staticmethod(lambda id: Call("GET", f"/inputs/{id}", _as(wire.Input)))

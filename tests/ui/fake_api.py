@@ -161,6 +161,14 @@ def create(store: Store) -> FastAPI:
             )
         ]
 
+    @app.get(f"{api}/datasets/reading")
+    async def datasets_reading() -> list[wire.DatasetReading]:
+        return store.reading
+
+    @app.get(f"{api}/trainings")
+    async def trainings() -> list[wire.Training]:
+        return []
+
     @app.get(f"{api}/datasets/{{id}}/samples")
     async def samples(id: str, cursor: str = "0", limit: int = 48, q: str = "") -> wire.Page[wire.Sample]:
         found({"photographs": 1}, id, "dataset")

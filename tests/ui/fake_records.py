@@ -51,6 +51,7 @@ class Store:
     def __init__(self, count: int = 130) -> None:
         self.explanations = {e.id: e for e in (explanation(i) for i in range(count))}
         self.jobs = {j.id: j for j in jobs()}
+        self.reading: list[wire.DatasetReading] = []
         self.shares = {s.id: s for s in shares()}
         self.people = People()
         self.events: list[dict[str, Any]] = []

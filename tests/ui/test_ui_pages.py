@@ -196,6 +196,18 @@ def test_samples_lead_to_the_workbench(store: fake_api.Store) -> None:
     assert "10 found" in words(shown)
 
 
+def test_a_data_set_that_is_being_read_shows_how_far_it_is_and_says_when_it_is_there(store: fake_api.Store) -> None:
+    store.reading = [wire.DatasetReading(id="birds", name="Birds", done=1200, total=50_000)]
+    shown = words(asyncio.run(page("data").layout()))
+    assert "Birds: reading pictures, 1,200 of 50,000." in shown
+    store.reading = []
+    later, over = asyncio.run(page("data").look(1, ["Birds"]))
+    assert over and "Read: Birds." in words(later)
+    again, _ = asyncio.run(page("data").look(2, ["Birds"]))
+    assert "Read: Birds." in words(again)
+    assert "reading pictures" not in words(asyncio.run(page("data").layout()))
+
+
 def test_settings_of_somebody_who_looks_only_ask_for_nothing_they_may_not_see(store: fake_api.Store) -> None:
     places = [{"workspace": w, "name": w.title(), "role": "viewer"} for w in ("default", "lab")]
     store.me = {

@@ -13,7 +13,7 @@ from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services
 from fanlight.explainers.registry import registry
 from fanlight.quality import world
-from fanlight.service import datasets
+from fanlight.service import datasets, shelf
 from fanlight.service.keys import NUMERICS
 from fanlight.store.ledger import OPEN
 from fanlight.store.tables import counter, job
@@ -82,6 +82,12 @@ def explainers(context: Services, _: Reader) -> list[wire.ExplainerInfo]:
 @router.get("/datasets")
 def all_datasets(context: Services, who: Reader) -> list[wire.Dataset]:
     return datasets.listed(context, who)
+
+
+@router.get("/datasets/reading")
+def being_read(context: Services, who: Reader) -> list[wire.DatasetReading]:
+    """Data sets that this server is still reading, with how far it is; when one is read it is among the others."""
+    return shelf.reading(context, who)
 
 
 @router.get("/datasets/{id}/samples")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fanlight.service.foresight import Foresight
     from fanlight.service.live import Live
     from fanlight.service.models import Models
+    from fanlight.service.shelf import Reading
     from fanlight.service.sweeps_run import Sweeper
     from fanlight.service.sweeps_summary import Summaries
     from fanlight.service.trials_run import Trier
@@ -80,6 +81,8 @@ class Context:
     blobs: Blobs
     engine: Engine
     bus: Bus = field(default_factory=Bus)
+    shelf: dict[str, Reading] = field(default_factory=dict)
+    """Data sets that this server is still reading, by id."""
     models: Models = field(init=False)
     dispatcher: Dispatcher = field(init=False)
     live: Live = field(init=False)

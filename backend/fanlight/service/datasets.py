@@ -13,10 +13,11 @@ from sqlalchemy import Connection, Row, delete, func, insert, select
 
 from fanlight import wire
 from fanlight.artifact import canonical, digest
-from fanlight.errors import BadRequest, InvalidField, unknown
+from fanlight.errors import BadRequest, InvalidField
 from fanlight.service import inputs, offers
 from fanlight.service.context import SYSTEM, Context, Visitor
 from fanlight.service.search import position
+from fanlight.service.shelf import absent
 from fanlight.settings import Settings
 from fanlight.store.database import now
 from fanlight.store.tables import dataset, input_, sample, unreadable
@@ -174,7 +175,7 @@ def samples(
     def act(conn: Connection) -> wire.Page[wire.Sample]:
         known = [r.id for r in conn.execute(select(dataset.c.id).where(dataset.c.workspace == visitor.workspace))]
         if ident not in known:
-            raise unknown("dataset", ident, known)
+            raise absent(context, visitor, ident, known)
         inside = [sample.c.workspace == visitor.workspace, sample.c.dataset == ident]
         where = list(inside)
         for word in (q or "").split()[:8]:

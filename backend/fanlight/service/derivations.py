@@ -22,6 +22,7 @@ from sqlalchemy import Connection, select
 from fanlight import bundles, wire
 from fanlight.errors import Conflict, Forbidden, InvalidField, NotFound, TooBusy, unknown
 from fanlight.service.context import WORKSPACE, Context, Visitor
+from fanlight.service.shelf import absent
 from fanlight.store import audit, ledger
 from fanlight.store.tables import dataset, input_, sample
 
@@ -76,7 +77,7 @@ class Derivations:
             )
         if len(self._open()) >= MOST_WAITING:
             raise TooBusy(f"{MOST_WAITING} derivations are waiting.", retry_after=60, allowed=MOST_WAITING)
-        data, pictures = await self.context.db.aread(lambda c: _pictures(c, who, request.dataset))
+        data, pictures = await self.context.db.aread(lambda c: _pictures(self.context, c, who, request.dataset))
         name = ledger.new_id()
         change = request.change.model_dump(exclude_none=True)
         asked = {
@@ -239,12 +240,12 @@ async def _tail(process: asyncio.subprocess.Process) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def _pictures(conn: Connection, who: Visitor, name: str) -> tuple[Any, list[list[Any]]]:
+def _pictures(context: Context, conn: Connection, who: Visitor, name: str) -> tuple[Any, list[list[Any]]]:
     """The data set's row, and name, label and blob of its pictures. Errors: unknown_dataset, no_labels, too_many_items."""
     known = conn.execute(select(dataset).where(dataset.c.workspace == who.workspace)).all()
     found = next((d for d in known if d.id == name), None)
     if found is None:
-        raise unknown("dataset", name, [d.id for d in known], hint="GET /api/v1/datasets lists them.")
+        raise absent(context, who, name, [d.id for d in known])
     rows = conn.execute(
         select(sample.c.name, sample.c.label, input_.c.blob)
         .join(input_, (input_.c.workspace == sample.c.workspace) & (input_.c.id == sample.c.input))

@@ -9,9 +9,10 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, Table, select
 
 from fanlight import wire
-from fanlight.errors import InvalidField, unknown
+from fanlight.errors import InvalidField
 from fanlight.service import search, studies, views
 from fanlight.service.context import Context, Visitor
+from fanlight.service.shelf import absent
 from fanlight.store.tables import dataset, explanation, sample, unreadable
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def items(context: Context, visitor: Visitor, source: wire.SweepSource) -> list[
         found = _explained(context, visitor, views.checked(source.gallery), source)
         broken: list[dict[str, Any]] = []
     else:
-        found, broken = context.db.read(lambda c: _samples(c, visitor, source))
+        found, broken = context.db.read(lambda c: _samples(context, c, visitor, source))
     if not found:
         raise InvalidField(
             "No picture fits, so there is nothing to sweep.",
@@ -70,11 +71,11 @@ def _chosen(found: Sequence[T], source: wire.SweepSource) -> list[T]:
 
 
 def _samples(
-    conn: Connection, visitor: Visitor, source: wire.SweepSource
+    context: Context, conn: Connection, visitor: Visitor, source: wire.SweepSource
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     known = list(conn.execute(select(dataset.c.id).where(dataset.c.workspace == visitor.workspace)).scalars())
     if source.dataset not in known:
-        raise unknown("dataset", str(source.dataset), known, hint="GET /api/v1/datasets lists them.")
+        raise absent(context, visitor, str(source.dataset), known)
     order = select(sample.c.name, sample.c.label, sample.c.input).where(*_inside(sample, visitor, source))
     found = [r._asdict() for r in conn.execute(order.order_by(sample.c.position))]
     bad = select(unreadable.c.name, unreadable.c.label, unreadable.c.reason).where(

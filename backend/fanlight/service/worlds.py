@@ -10,10 +10,11 @@ import numpy as np
 
 from fanlight import wire
 from fanlight.drawing.parts import overlay
-from fanlight.errors import InvalidField, NotFound, unknown
+from fanlight.errors import InvalidField, NotFound
 from fanlight.service import datasets
 from fanlight.service.context import Context, Visitor
 from fanlight.service.field_guide import COUNT, FIELD_GUIDE, SIZE
+from fanlight.service.shelf import absent
 
 if TYPE_CHECKING:
     from fanlight_models.worlds.fieldguide.posterior import Belief
@@ -46,7 +47,7 @@ def parts(context: Context, who: Visitor, ident: str, position: int, size: int) 
 def _known(context: Context, who: Visitor, ident: str) -> None:
     there = [d.id for d in datasets.listed(context, who)]
     if ident not in there:
-        raise unknown("dataset", ident, there)
+        raise absent(context, who, ident, there)
     if ident != FIELD_GUIDE:
         raise NotFound(
             "This data set is no world: nothing is known of its pictures but their labels.",

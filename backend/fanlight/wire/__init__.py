@@ -20,6 +20,7 @@ from fanlight.wire.catalog import (
     Citation as Citation,
     Cost as Cost,
     Dataset as Dataset,
+    DatasetReading as DatasetReading,
     Examination as Examination,
     ExplainerInfo as ExplainerInfo,
     Finding as Finding,

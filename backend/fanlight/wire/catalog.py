@@ -62,6 +62,15 @@ class Dataset(Wire):
     """Drawn by Fanlight, so that more is known of it: GET /datasets/{id}/world."""
 
 
+class DatasetReading(Wire):
+    """A data set that is being read: `done` of `total` pictures."""
+
+    id: str
+    name: str
+    done: int
+    total: int
+
+
 class Sample(Wire):
     """One item of a data set."""
 

@@ -7,31 +7,33 @@ from collections.abc import Sequence
 from typing import Any
 
 import dash
-from dash import dcc, html
+from dash import Input, Output, State, dcc, html
 from dash.development.base_component import Component
 
 from fanlight.client import calls
 from fanlight.errors import unknown
-from fanlight.wire import Dataset, Page, Sample
+from fanlight.wire import Dataset, DatasetReading, Page, Sample
 from fanlight_ui import errors, filters, session
 from fanlight_ui.pictures import lazy
 
 dash.register_page(__name__, path="/data", title="Data · Fanlight")
 
 LIMIT = 60
+CLOCK = 1000  # milliseconds between looks at what is being read
 SHOWN = 12
 NONE = "No data set is registered. Name picture folders in FANLIGHT_DATASETS (name=folder, separated by commas)."
 
 
 @errors.page
 async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: Any) -> Component:
-    datasets = await session.ask(calls.datasets())
+    datasets, coming = await asyncio.gather(session.ask(calls.datasets()), session.ask(calls.datasets_reading()))
     head = html.Div(
         [html.H1("Data"), dcc.Link("Explain a picture of mine", href=session.href("/explain"), className="button end")],
         className="head",
     )
+    waiting = [html.Div(being_read(coming), id="data-coming"), clock(bool(coming))]
     if not datasets:
-        return html.Main([head, html.P(NONE)], className="page")
+        return html.Main([head, *waiting, *([] if coming else [html.P(NONE)])], className="page")
     shown = next((d for d in datasets if d.id == dataset), None) if dataset else datasets[0]
     if shown is None:
         raise unknown("dataset", dataset, [d.id for d in datasets])
@@ -39,7 +41,8 @@ async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: A
         session.ask(calls.samples(shown.id, cursor=cursor or None, limit=LIMIT, q=q or None)),
         session.ask(calls.samples(shown.id, limit=1)),
     )
-    main = html.Main([head, about(shown), search(shown, q, page), samples(page), pager(shown, q, cursor, page)])
+    found = [about(shown), search(shown, q, page), samples(page), pager(shown, q, cursor, page)]
+    main = html.Main([head, *waiting, *found])
     labels = [
         (f.label, f.count, session.href("/data", dataset=shown.id, q=None if q == f.value else f.value), q == f.value)
         for f in first.facets.get("label", [])
@@ -49,6 +52,42 @@ async def layout(dataset: str = "", q: str = "", cursor: str = "", **_address: A
         "Data sets and labels", [choice("Data sets", sets), choice("Labels", labels) if labels else None]
     )
     return html.Div([aside, main], className="page gallery")
+
+
+def being_read(coming: Sequence[DatasetReading], before: Sequence[str] = ()) -> list[Component]:
+    """Data sets that are still being read, with their bars. Args: before: names of those that were so at the last look."""
+    bars = [
+        html.Div(
+            [
+                html.P(f"{d.name}: reading pictures, {d.done:,} of {d.total:,}.", role="status", className="num"),
+                html.Progress(value=str(d.done), max=str(max(d.total, 1)), **{"aria-label": f"Reading {d.name}"}),
+            ],
+            className="card pad job",
+        )
+        for d in coming
+    ]
+    done = sorted(set(before) - {d.name for d in coming})
+    if done:
+        bars.insert(
+            0, html.P([f"Read: {', '.join(done)}. ", html.A("Show", href=session.href("/data"))], role="status")
+        )
+    return [*bars, dcc.Store(id="data-coming-names", data=[d.name for d in coming] + done)]
+
+
+def clock(running: bool) -> Component:
+    return dcc.Interval(id="data-clock", interval=CLOCK, disabled=not running)
+
+
+@dash.callback(
+    Output("data-coming", "children"),
+    Output("data-clock", "disabled"),
+    Input("data-clock", "n_intervals"),
+    State("data-coming-names", "data"),
+    prevent_initial_call=True,
+)
+async def look(_count: int | None, names: list[str] | None) -> tuple[list[Component], bool]:
+    coming = await session.ask(calls.datasets_reading())
+    return being_read(coming, names or []), not coming
 
 
 def choice(title: str, entries: Sequence[tuple[str, int, str, bool]]) -> Component:
