@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from fanlight_models.diffusion import Plan, Readings
 
+ROLES = {"half": 0.9, "unique": 0.8}
+NEUTRAL = "the"
 FIGURES = {
     "pair": Declared(measures="Evaluations of a pair, over nodes", at_most=4),
     "all_context": Declared(measures="Evaluations of all pairs of 8 words in context, over nodes", at_most=37),
@@ -52,6 +54,17 @@ FIGURES = {
         )
         if not (side == "attention" and name == "colour_off") and not (side == "exact" and name == "colour_like")
     },
+    **{
+        f"{side}_{name}": Declared(measures=f"{said}: {what}", **({} if side == "attention" or name not in ROLES else {"at_least": ROLES[name]}))
+        for side, said in (("exact", "Optimum"), ("model", "Model"), ("attention", "Attention of the model"))
+        for name, what in (
+            ("inside", "share of a colour word's map that lies on its object"),
+            ("half", "colours of two objects: share of what each alone says, or of its attention, in the half of its own object"),
+            ("unique", "colours of two objects: share of i(A,B) that is unique"),
+        )
+        if not (side == "attention" and name == "unique")
+    },
+    "model_floor": Declared(measures="Model: noise floor, sum of the map of a word that says nothing over that of an object"),
 }  # fmt: skip
 PACKAGES = ("fanlight", "torch", "diffusers", "transformers")
 TEXT = "a red circle left of a blue cross"
@@ -210,7 +223,7 @@ def _place(
 ) -> None:  # fmt: skip
     import torch
 
-    from fanlight_models.diffusion import Conditioning, Prompt, Sampling, finished
+    from fanlight_models.diffusion import Conditioning, Prompt, Sampling, decompose, finished, plan
     from fanlight_models.diffusion.words import without
     from fanlight_models.worlds.scenes import measures
 
@@ -219,14 +232,25 @@ def _place(
     mask = scene.masks[0].reshape(side // fold, fold, side // fold, fold).any((1, 3))
     x = torch.nn.functional.pixel_unshuffle(torch.from_numpy(scene.image)[None], fold)[0]
     bases = {w: without(prompt, [prompt.words[n] for n in gone]) for w, gone in (("colour", (1,)), ("object", (1, 2)))}
+    pair = plan(prompt, [prompt.words[1], prompt.words[6]], context=True, neutral=NEUTRAL)
     looks = full if hasattr(model, "noise_and_attention") else None
     sampling = Sampling(nodes, law=model.law)
-    own = finished(model, x, [full, *bases.values()], sampling, attend=looks, chunk=CHUNK)
+    own = finished(model, x, [full, *bases.values(), *pair.conditionings], sampling, attend=looks, chunk=CHUNK)
     for word, base in bases.items():
         found[f"{name}_{word}_auc"].append(measures.auc(own.contrast(base, full).map.double().numpy(), mask))
+    got = decompose(own, pair.pairs[0, 1])
+    unique = (got.maps.unique_a.double(), got.maps.unique_b.double())
+    middle = unique[0].shape[1] // 2
+    mine = float(unique[0][:, :middle].sum() + unique[1][:, middle:].sum())
+    found[f"{name}_half"].append(mine / float(unique[0].sum() + unique[1].sum()))
+    found[f"{name}_unique"].append(float(unique[0].sum() + unique[1].sum()) / float(got.ab.map.double().sum()))
+    found[f"{name}_inside"].append(_inside(own.contrast(bases["colour"], full).map.double().numpy(), mask))
     told.append(own.contrast(bases["colour"], full, "signed").total)
     if looks is None:
         return
+    assert pair.floor is not None
+    silent, object_map = own.contrast(*pair.floor), own.contrast(bases["object"], full)
+    found[f"{name}_floor"].append(float(silent.map.sum() / object_map.map.sum()))
     best = (
         finished(truth, x, [full, bases["colour"]], sampling, chunk=CHUNK)
         .contrast(bases["colour"], full)
@@ -241,4 +265,13 @@ def _place(
         seen = own.attention_map(full, at).double().numpy()
         found[f"attention_{word}_auc"].append(measures.auc(seen, mask))
         if word == "colour":
+            found["attention_inside"].append(_inside(seen, mask))
+            other = own.attention_map(full, model.tokens(full, prompt.words[6].span)).double().numpy()
+            here = float(seen[:, :middle].sum() + other[:, middle:].sum())
+            found["attention_half"].append(here / float(seen.sum() + other.sum()))
             found["attention_colour_like"].append(measures.correlation(seen, best))
+
+
+def _inside(values: Any, mask: Any) -> float:
+    """Share of a map that is not negative and lies where the mask is."""
+    return float(values[mask].sum() / values.sum())
