@@ -25,6 +25,7 @@ class ProtoViT(nn.Module):
         temperature: float = 100.0,
     ):
         super().__init__()
+        self.features: vit.Backbone | cells.Cells | cells.Kept
         self.features = cells.Cells(backbone) if backbone.kind == cells.KIND else vit.build(backbone)
         self.head = Head(
             backbone.width,

@@ -41,9 +41,10 @@ class RigidHead(Head):
         rows, columns = self.grid
         high, wide = rows - self.side + 1, columns - self.side + 1
         with torch.no_grad():
-            cosine = torch.einsum("bnd,mkd->bmkn", unit, parts).unflatten(3, (rows, columns))
+            cosine = torch.einsum("bnd,mkd->bmkn", unit, parts)
             if free is not None:
-                cosine = cosine.masked_fill(~free.unflatten(1, (rows, columns))[:, None, None], float("-inf"))
+                cosine = cosine.masked_fill(~free[:, None, None], float("-inf"))
+            cosine = cosine.reshape(*cosine.shape[:3], rows, columns)
             shifts = [(k // self.side, k % self.side) for k in range(parts.shape[1])]
             gate = self.gate[None, :, :, None, None]
             fits = sum(

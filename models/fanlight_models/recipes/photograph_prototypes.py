@@ -214,7 +214,7 @@ def linear(z: Tensor, labels: Tensor, own: Tensor, tested: Tensor, classes: int)
         torch.autograd.backward(value)
         return value
 
-    optimiser.step(loss)  # type: ignore[arg-type]
+    optimiser.step(loss)  # type: ignore[no-untyped-call]
     return float((head(x[tested]).argmax(1) == labels[tested]).double().mean())
 
 
