@@ -4,6 +4,7 @@
 #   make run TORCH_INDEX=ADDRESS      take torch from another index, for example PyTorch's CPU index
 #   make test PYTHON=python3.12       another Python (3.11, 3.12 or 3.13)
 #   make test TESTS=tests/store       some of the tests
+#   make test-fuzz                    12,000 hostile requests to a server of its own
 #   make bench NAME=serve             a benchmark; `make bench` lists them
 #   make docs                         the documentation as a site, in build/site; `make figures` draws its pictures again
 
@@ -18,7 +19,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 BUNDLE := $(VENV)/share/fanlight/models/efficientnet-lite0/bundle.toml
 
-.PHONY: run test lint test-slow bench docs figures tools environment
+.PHONY: run test lint test-slow test-fuzz bench docs figures tools environment
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.run $(BUNDLE)
@@ -29,6 +30,9 @@ test: environment tools lint
 
 test-slow: environment tools
 	$(VENV)/bin/python -m pytest -m slow $(TESTS)
+
+test-fuzz: environment
+	$(VENV)/bin/fanlight bench fuzz --json $(if $(ARGS),-- $(ARGS))
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

@@ -119,7 +119,7 @@ def engine(settings: Settings, blobs: Blobs) -> Engine:
 
 def create(settings: Settings, *, token: str | None = None, pages: bool = True) -> FastAPI:
     """The application. Args: token: default from the settings or the data folder; pages: mount the Dash pages."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(0o700, parents=True, exist_ok=True)
     token = token or access_token(settings)
     provider, newcomers = sso.configured(settings, token), identities.newcomers(settings)
     upgrade(settings.database)
@@ -372,7 +372,7 @@ def _lock(settings: Settings) -> contextlib.AbstractContextManager[object] | Non
         return contextlib.nullcontext()
     import fcntl
 
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(0o700, parents=True, exist_ok=True)
     Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
     file = open(Path(str(url.database) + ".lock"), "w")
     try:

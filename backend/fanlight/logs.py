@@ -5,6 +5,7 @@ Secrets never get that far: values under telling names are left out, and the fin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -61,11 +62,22 @@ def configure(level: str, secrets: Iterable[str | None] = (), stream: Any = None
             lambda _logger, _name, text: redact(str(text)),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=lambda *_: structlog.PrintLogger(stream or sys.stderr),
+        logger_factory=lambda *_: _Printer(stream or sys.stderr),
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Plain(redact) if terminal else _Lines(redact))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
+class _Printer(structlog.PrintLogger):
+    """A log that cannot be written (its disk is full, its reader gone) costs lines and nothing else."""
+
+    def msg(self, message: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = msg
+    fatal = failure = err = error = critical = exception = msg
 
 
 class _Plain(logging.Formatter):

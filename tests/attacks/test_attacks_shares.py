@@ -153,7 +153,6 @@ def test_a_link_shows_its_own_records_and_no_others(target: Target, stranger: ht
         "1",
         "-1",
         "0/../../" + other["token"] + "/0",
-        "00",
         "0x0",
         "²",
         other["explanations"][0],
