@@ -6,6 +6,7 @@ import csv
 import io
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,22 @@ def test_it_is_paused_resumed_and_cancelled_and_the_table_says_what_is_there(api
     part = api.call("GET", f"/sweeps/{ident}/study").json()
     assert 1 <= part["n"] < part["total"] == 80 and not part["complete"]
     assert sum(c["n"] for row in part["cells"] for c in row) == part["n"]
+
+
+def test_it_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
+    given = settings(tmp_path, scenes=True)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with TestClient(create(given, token=TOKEN, pages=False), headers=headers) as http:
+        first = Api(started(http))
+        ident = ask(first, params={"nodes": "100", "steps": 20}, seeds=list(range(6))).json()["id"]
+        end = time.monotonic() + 60
+        while not (known := items(first, ident, state="succeeded")):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    with TestClient(create(given, token=TOKEN, pages=False), headers=headers) as http:
+        second = Api(started(http))
+        found = over(second, ident, 120)
+        assert found["state"] == "done" and found["counts"]["succeeded"] == 24, found
+        again = {i["position"]: i["explanation"] for i in items(second, ident)}
+        assert all(again[i["position"]] == i["explanation"] for i in known), "nothing is computed twice"
+        assert second.call("GET", f"/sweeps/{ident}/study").json()["n"] == 24

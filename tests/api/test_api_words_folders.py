@@ -123,6 +123,12 @@ def test_folders_that_are_refused(folders: dict[str, Path], tmp_path: Path) -> N
         (tmp_path / "nowhere", "There is no folder"),
         (changed(one, tmp_path / "flux", "model_index.json", _class_name="FluxPipeline"), "holds a FluxPipeline"),
         (changed(one, tmp_path / "sd-turbo", "model_index.json"), "distilled to draw in few steps"),
+        (
+            changed(folders["large"], tmp_path / "sdxl-lightning-4step", "model_index.json"),
+            "distilled to draw in few steps",
+        ),
+        (changed(folders["three"], tmp_path / "three-turbo", "model_index.json"), "distilled to draw in few steps"),
+        (changed(one, tmp_path / "quick", "scheduler/scheduler_config.json", _class_name="LCMScheduler"), "distilled"),
         (changed(one, tmp_path / "flow", "scheduler/scheduler_config.json", **flow), "predicts “flow”"),
         (pickled, "pickles are not opened"),
         (broken, "cannot be loaded by diffusers"),
