@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fanlight.service.waiting import Backlog, Waiting
-from fanlight.store import claims
+from fanlight.store import claims, sight
 
 
 def ahead(jobs: Any, name: str) -> float:
-    return jobs.db.read(lambda c: Waiting().ahead(c, jobs.row(name)))
+    return jobs.db.read(lambda c: Waiting(jobs.db).ahead(c, jobs.row(name)))
 
 
 def test_others_count_as_much_as_they_really_get_before(jobs: Any) -> None:
@@ -53,6 +53,15 @@ def test_what_a_worker_has_taken_waits_for_what_it_took_before(jobs: Any) -> Non
     mine = jobs.add(cost=5)
     assert len(jobs.claim("server", 4)) == 4
     assert ahead(jobs, mine) == 30
+
+
+def test_others_are_counted_inside_a_request_that_may_not_see_them(jobs: Any) -> None:
+    for _ in range(3):
+        jobs.add(workspace="other", cost=30)
+    mine = jobs.add(workspace="mine", cost=50)
+    waiting, row = Waiting(jobs.db), jobs.row(mine)
+    with sight.visitor("mine"):
+        assert jobs.db.read(lambda c: waiting.ahead(c, row)) == 50
 
 
 def test_a_weight_shortens_the_wait() -> None:

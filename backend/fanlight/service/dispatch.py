@@ -49,7 +49,7 @@ class Dispatcher:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._handles: dict[str, Handle] = {}
         self._held: dict[str, Row[Any]] = {}
-        self.waiting = Waiting()
+        self.waiting = Waiting(context.db)
         self._news: dict[str, dict[str, Any]] = {}
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._begun: list[Row[Any]] = []

@@ -7,16 +7,18 @@ workspace, by weight, but never more than they have waiting. Only seconds are to
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, or_, select
+from sqlalchemy import Connection, Row, func, select
 
-from fanlight.store import ledger
+from fanlight.store import ledger, sight
 from fanlight.store.claims import of_free
+from fanlight.store.database import Database
 from fanlight.store.people import workspace
 from fanlight.store.tables import job
 
@@ -75,32 +77,31 @@ def backlog(conn: Connection, kind: str, priority: int) -> Backlog:
 
 
 class Waiting:
-    """Estimates, from a look at the queue that is kept for a second."""
+    """Estimates, from a look at the queue that is kept for a second. Args: db: asked for sums over all workspaces, whoever's request it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, db: Database):
+        self.db = db
         self._seen: dict[tuple[str, int], tuple[float, Backlog]] = {}
+        self._looking = threading.Lock()
 
     def ahead(self, conn: Connection, row: Row[Any]) -> float:
         """Forward passes before a job that has not begun. Args: row: of `job`."""
-        if row.owner is not None:
-            return self._held(conn, row)
+        known = self._backlog(row.kind, row.priority)
+        if row.owner is not None:  # a worker has it: what is held was most of it taken before
+            return max(0.0, known.before - row.cost * (1 - row.progress))
         whose = row.workspace, row.principal
         mine = {name: getattr(row, name) for name in ("kind", "priority", "workspace", "principal", "created")}
         older = float(conn.execute(_OLDER[conn.dialect.name], mine).scalar_one())
-        return self._backlog(conn, row.kind, row.priority).ahead(*whose, older, row.cost)
+        return known.ahead(*whose, older, row.cost)
 
-    def _held(self, conn: Connection, row: Row[Any]) -> float:
-        """Before a job that a worker has taken: what is more urgent, what runs, and what it took before."""
-        taken = and_(job.c.kind == row.kind, job.c.priority == row.priority, job.c.owner.is_not(None))
-        sooner = and_(taken, or_(job.c.state == "running", job.c.created < row.created))
-        wanted = select(func.coalesce(func.sum(_LEFT), 0)).where(
-            job.c.state.in_(ledger.OPEN), job.c.id != row.id, or_(job.c.priority < row.priority, sooner)
-        )
-        return float(conn.execute(wanted).scalar_one())
-
-    def _backlog(self, conn: Connection, kind: str, priority: int) -> Backlog:
+    def _backlog(self, kind: str, priority: int) -> Backlog:
         at, found = self._seen.get((kind, priority), (float("-inf"), None))
-        if found is None or time.monotonic() - at > KEEP:
-            found = backlog(conn, kind, priority)
-            self._seen[kind, priority] = time.monotonic(), found
+        if found is not None and time.monotonic() - at < KEEP:
+            return found
+        with self._looking:  # one looks, the others take what it found
+            at, found = self._seen.get((kind, priority), (float("-inf"), None))
+            if found is None or time.monotonic() - at > KEEP:
+                with sight.upkeep():
+                    found = self.db.read(lambda c: backlog(c, kind, priority))
+                self._seen[kind, priority] = time.monotonic(), found
         return found

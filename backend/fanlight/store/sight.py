@@ -59,8 +59,8 @@ def server() -> contextlib.AbstractContextManager[None]:
 
 
 def upkeep() -> contextlib.AbstractContextManager[None]:
-    """For two things that are of all workspaces although requests set them off, and that take nothing from those: bringing the gallery's list up to
-    date, and counting for `/metrics`."""
+    """For three things that are of all workspaces although requests set them off, and that take nothing from those: bringing the gallery's list up
+    to date, counting for `/metrics`, and how much work is before a job that waits."""
     return _set(SERVER)
 
 
