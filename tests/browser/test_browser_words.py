@@ -366,6 +366,8 @@ def test_words_that_cannot_be_drawn_are_a_sentence_and_stay(visitor: Come) -> No
         page.press("#wb-prompt", "Enter")
         page.wait_for_selector(".slot >> text=is no word of this world")
         assert page.input_value("#wb-prompt") == "a purple elephant"
+        assert all("422" in w for w in me.wrong), "refused before anything is promised, which the browser writes down"
+        me.wrong.clear()
         assert me.faults() == []
 
 
