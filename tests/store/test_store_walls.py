@@ -281,7 +281,7 @@ WAYS = {
         "api/gate.py",
         "service/workspaces.py",
     },  # who leaves a workspace, which may not be the one they look at
-    "upkeep": {"api/health.py", "service/listing.py"},
+    "upkeep": {"api/health.py", "service/listing.py", "service/waiting.py"},
     "operator": {"service/admission.py", "service/people.py", "service/workspaces.py"},
     "server": {"app.py", "worker.py", "service/shares.py"},
 }
