@@ -88,7 +88,7 @@ class Waiting:
         """Forward passes before a job that has not begun. Args: row: of `job`."""
         known = self._backlog(row.kind, row.priority)
         if row.owner is not None:  # a worker has it: what is held was most of it taken before
-            return max(0.0, known.before - row.cost * (1 - row.progress))
+            return float(max(0.0, known.before - row.cost * (1 - row.progress)))
         whose = row.workspace, row.principal
         mine = {name: getattr(row, name) for name in ("kind", "priority", "workspace", "principal", "created")}
         older = float(conn.execute(_OLDER[conn.dialect.name], mine).scalar_one())
