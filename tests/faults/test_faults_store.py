@@ -64,6 +64,7 @@ def test_many_who_put_the_same_through_faults_put_it_once(blobs: Blobs, faulty: 
     assert names == {digest(b"the same")} and [b.name for b in blobs.listed()] == list(names)
 
 
+@pytest.mark.slow
 def test_a_server_on_such_a_store_keeps_what_it_promised(
     start: Callable[..., Remote], faulty: Faulty, s3_bucket: Bucket
 ) -> None:

@@ -75,7 +75,7 @@ class Attacker:
     @staticmethod
     def _streams(answer: httpx.Response) -> bool:
         """A stream of news has no end; that it begins is enough."""
-        return answer.headers.get("content-type", "").startswith("text/event-stream")
+        return str(answer.headers.get("content-type", "")).startswith("text/event-stream")
 
     def shout(self, kind: str, raw: bytes) -> None:
         """These very bytes. The server may close without an answer, but it must do one or the other."""

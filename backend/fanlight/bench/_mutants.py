@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 HOSTILE: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 2**64, 10**30, 0.5, -0.0, 1e308, -1e308, 5e-324, "", " ", "x", "0", "-1", "null",
@@ -71,11 +72,7 @@ def address(path: str, known: Sequence[str], rng: random.Random) -> str:
     while "{" in path:
         before, _, rest = path.partition("{")
         value = rng.choice(known) if rng.random() < 0.7 else str(rng.choice(HOSTILE))[:200]
-        path = (
-            before
-            + "".join(c if c.isalnum() or c in "-_." else f"%{b:02x}" for c in value for b in [ord(c) % 256])
-            + rest.partition("}")[2]
-        )
+        path = before + quote(value, safe="", errors="surrogatepass") + rest.partition("}")[2]
     return path
 
 

@@ -76,7 +76,13 @@ def run(options: Sequence[str]) -> dict[str, Any]:
 
 def _campaign(folder: Path, requests: int, seed: int, seen: Seen) -> tuple[dict[str, list[float]], list[str]]:
     rng = random.Random(seed)
-    settings = {"default_model": False, "examples": False, "trust": "request", "threads": 1, "queue_limit": 20_000}
+    settings: dict[str, Any] = {
+        "default_model": False,
+        "examples": False,
+        "trust": "request",
+        "threads": 1,
+        "queue_limit": 20_000,
+    }
     with fanlight(folder, models=_model(folder), datasets=_pictures(folder), **settings) as server:
         with httpx.Client(base_url=server.url, headers=server.headers, timeout=120, trust_env=False) as operator:
             made = stock(operator)
@@ -113,7 +119,8 @@ def _campaign(folder: Path, requests: int, seed: int, seen: Seen) -> tuple[dict[
     kinds = {k: sum(n for name, n in seen.sent.items() if name.endswith(k)) for k in KINDS}
     missed = everything - seen.operations
     measured: dict[str, list[float]] = {"requests": [seen.sent.total()], **{f"by_{w}": [n] for w, n in by.items()}}
-    measured |= {k: [n] for k, n in kinds.items()} | {
+    measured |= {k: [float(n)] for k, n in kinds.items()}
+    measured |= {
         "operations": [len(everything & seen.operations)],
         "missed": [len(missed)],
     }
@@ -132,7 +139,7 @@ def _generated(attacker: Attacker, schema: dict[str, Any], made: Stock, count: i
     import schemathesis
     from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
-    operations = [o.ok() for o in schemathesis.openapi.from_dict(schema).get_all_operations()]
+    operations = [o.ok() for o in schemathesis.openapi.from_dict(schema).get_all_operations()]  # type: ignore[union-attr]
     for operation in operations:
         attacker.seen.operations.add(f"{operation.method.upper()} {operation.path}")
 
@@ -207,7 +214,7 @@ def _called(
         parts = [{"id": i, "property": p} for i, p in outputs]
         body = {
             "output": one["output"],
-            "outputs": parts if one["output"].startswith("..") else (parts or [None])[0],
+            "outputs": parts if one["output"].startswith("..") else next(iter(parts), None),
             "inputs": [valued(i) for i in one["inputs"]],
             "state": [valued(s) for s in one["state"]],
             "changedPropIds": [f"{i['id']}.{i['property']}" for i in one["inputs"][:1]],
