@@ -14,7 +14,7 @@ from fanlight import wire
 from fanlight.engine.base import Work
 from fanlight.errors import FanlightError
 from fanlight.explainers.base import Explainer
-from fanlight.explainers.registry import find as find_explainer
+from fanlight.explainers.registry import find as find_explainer, registry
 from fanlight.service import edits, inputs, studies
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import find, fitting
@@ -35,11 +35,11 @@ class _Asked(NamedTuple):
 
 async def explanation(context: Context, visitor: Visitor, request: wire.ExplanationRequest) -> None:
     """Errors: bad_prompt."""
+    if request.explainer not in _foreseeing(context):
+        return
 
     def words() -> _Asked | None:
         _, method, params = fitting(context, request.model, request.explainer, request.params)
-        if not method.foresees:
-            return None
         prompt = {"text": _text(context, visitor, request.input), "params": params}
         return _Asked(request.model, method, [prompt])
 
@@ -48,6 +48,9 @@ async def explanation(context: Context, visitor: Visitor, request: wire.Explanat
 
 async def change(context: Context, visitor: Visitor, request: wire.InterventionRequest) -> None:
     """Errors: bad_prompt."""
+    asks = {kind for method in _foreseeing(context).values() for kind in method.asks}
+    if not any(kind in asks for edit in request.edits for kind in edit):
+        return
 
     def words() -> _Asked | None:
         parent = context.db.read(lambda c: find(c, visitor.workspace, request.explanation))
@@ -66,6 +69,8 @@ async def change(context: Context, visitor: Visitor, request: wire.InterventionR
 
 async def lists(context: Context, request: wire.SweepRequest) -> None:
     """Of lists of words every word once, not every pair of them. Errors: bad_prompt."""
+    if request.source.words is None:
+        return
 
     def words() -> _Asked | None:
         model, method, params = fitting(context, request.model, request.explainer, request.params)
@@ -77,6 +82,11 @@ async def lists(context: Context, request: wire.SweepRequest) -> None:
         return _Asked(request.model, method, prompts)
 
     await _ask(context, words)
+
+
+def _foreseeing(context: Context) -> dict[str, type[Explainer]]:
+    """Methods that can tell; looked at first, so that other requests cost nothing more."""
+    return {name: method for name, method in registry(context.explainers).items() if method.foresees}
 
 
 async def _ask(context: Context, words: Callable[[], _Asked | None]) -> None:
