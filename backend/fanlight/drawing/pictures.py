@@ -9,7 +9,8 @@ from fanlight.artifact import Artifact
 from fanlight.decoding import Pixels
 from fanlight.drawing import renderer, scene
 from fanlight.drawing.image_map import fitted
-from fanlight.drawing.scene import Style
+from fanlight.drawing.scene import OWN, Style
+from fanlight.drawing.seen import Seen, marked
 from fanlight.images import apply_edits, png
 
 NAMES = ("overlay.png", "picture.png", "curves.png", "curves-dark.png")
@@ -49,7 +50,11 @@ def share_image(
         return png(renderer(curves.kind).image(curves, size=CURVES, dark=name == "curves-dark.png"), level=6)
     seen = apply_edits(pixels, [edit for edit in snapshot.get("edits", ()) if "mask_region" in edit])
     if name == "picture.png":
-        return png(scene.picture(seen, drawn, size=SIDE), level=6)
+        picture, looked = scene.picture(seen, drawn, size=SIDE), Seen.of(view)
+        if looked.fits(drawn) and looked.region is not None:
+            picture = marked(picture, looked.region)
+        return png(picture, level=6)
     if name == "overlay.png":
-        return png(scene.overlay(seen, drawn, size=SIDE, style=Style.of(view)), level=6)
+        large = 2 * SIDE if drawn.kind in OWN else SIDE  # it has letters
+        return png(scene.overlay(seen, drawn, size=large, style=Style.of(view)), level=6)
     raise KeyError(name)

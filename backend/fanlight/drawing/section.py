@@ -13,7 +13,8 @@ from fanlight.drawing.base import Legend, Table
 from fanlight.drawing.curves import ASPECT
 from fanlight.drawing.number import MINUS, day, digits, output, percent
 from fanlight.drawing.places import short
-from fanlight.drawing.scene import PICTURES, Style
+from fanlight.drawing.scene import OWN, PICTURES, Style
+from fanlight.drawing.seen import Seen, inside, sentences
 from fanlight.drawing.world import Bar, bar
 
 SHOWN = 5
@@ -47,6 +48,7 @@ class Section:
     curves_height: int
     legend: Legend | None
     table: Table | None
+    inside: Table | None
     answers: list[Answer]
     badge: trust.Badge
     measures: str
@@ -84,16 +86,17 @@ def section(
     style = Style.of(view)
     width, height = pictures.extent(drawn) if drawn else (0, 0)
     sentence = renderer(drawn.kind).sentence(drawn, target=record.target_name) if drawn else record.summary
-    name = short(record.target_name)
+    seen = Seen.of(view)
     paper, link = _paper(snapshot.get("paper"))
     world = wire.WorldScore.model_validate(snapshot["world"]) if snapshot.get("world") else None
     return Section(
-        question=f"Why “{name}”?" if name else "Why?",
+        question=question(record),
         answer=_answer(record),
-        sentence=sentence,
+        sentence=" ".join(filter(None, (sentence, sentences(drawn, seen) if drawn else ""))),
         method=str(snapshot.get("method_title") or record.explainer_title),
         overlay=address("overlay.png") if drawn else None,
-        picture=address("picture.png") if drawn else None,
+        # what holds its picture is drawn alone, unless something is marked on it
+        picture=address("picture.png") if drawn and (drawn.kind not in OWN or seen.fits(drawn)) else None,
         curves=address("curves.png") if record.trust.curves else None,
         curves_dark=address("curves-dark.png") if record.trust.curves else None,
         width=width,
@@ -102,6 +105,7 @@ def section(
         curves_height=round(pictures.CURVES * ASPECT),
         legend=renderer(drawn.kind).legend(drawn, **style.scale) if drawn and drawn.kind in PICTURES else None,
         table=renderer(drawn.kind).table(drawn) if drawn else None,
+        inside=inside(drawn, seen) if drawn else None,
         answers=[
             Answer(
                 short(p.name), p.name, output(p.probability, p.logit, p.unit, 1), f"{100 * (p.probability or 0):.2f}"
@@ -122,7 +126,17 @@ def section(
     )
 
 
+def question(record: wire.Explanation) -> str:
+    """What an explanation answers."""
+    if (record.target or {}).get("drawn"):
+        return "Which word put what where?"
+    name = short(record.target_name)
+    return f"Why “{name}”?" if name else "Why?"
+
+
 def _answer(record: wire.Explanation) -> str:
+    if (record.target or {}).get("drawn"):
+        return f"“{record.input_name}”, asked of {record.model_name}."
     if not record.prediction:
         return ""
     best = record.prediction[0]
@@ -192,7 +206,8 @@ def _facts(record: wire.Explanation) -> list[tuple[str, str, str]]:
 
 
 def _parameters(params: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in params.items()) or "none"
+    given = {name: value for name, value in params.items() if value != ""}
+    return ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in given.items()) or "none"
 
 
 def _value(value: Any) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from fanlight import wire
-from fanlight.drawing.places import short
 from fanlight.drawing.scene import Style
+from fanlight.drawing.section import question
+from fanlight.drawing.seen import Seen
 from fanlight.errors import Conflict, Unavailable, unknown
 from fanlight.explainers.registry import registry
 from fanlight.quality import world
@@ -29,6 +30,7 @@ DAY = 86_400_000_000
 def create(context: Context, visitor: Visitor, request: wire.ShareRequest) -> wire.NewShare:
     """Freezes finished explanations as they are now. Errors: unknown_explanation, not_finished, invalid_field (a view that cannot be drawn)."""
     Style.of(request.view)
+    Seen.of(request.view)
     token = secrets.token_urlsafe(32)
     days = request.expires_in_days or context.settings.share_days
 
@@ -71,8 +73,9 @@ def snapshot(
     context: Context, conn: Connection, rows: list[Row[Any]], *, view: Mapping[str, Any], expires: float | None
 ) -> dict[str, Any]:
     """What a share page shows, for ever: the records as they are now."""
-    title = f"Why “{short(rows[0].target_name)}”?" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
     records = [frozen(context, conn, r) for r in rows]
+    first = question(wire.Explanation.model_validate(records[0]))
+    title = first + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
     return {"explanations": records, "view": dict(view), "title": title, "created": now(conn) / 1e6, "expires": expires}
 
 

@@ -241,6 +241,14 @@
     history.replaceState(history.state, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
     draw().paintMaps(page);
   }
+  // What a link is to show beyond the record: a region, and a word that is looked at alone.
+  function shared(page) {
+    const view = {}, region = packed(page), chosen = page.chosen();
+    if (region) view.region = region;
+    if (chosen.length === 1) view.word = chosen[0];
+    dash_clientside.set_props({ type: "shared-view", page: "words" }, { data: view });
+  }
+  document.addEventListener("click", (e) => { if (e.target.closest?.("#wd-page #ex-share, #ex-share-make") && $("wd-page") && state()?.page()) shared(state().page()); }, true);
 
   window.fanlight = { ...window.fanlight, wordsLook: { paint, recall, looked, others, chosen, marked } };
 })();

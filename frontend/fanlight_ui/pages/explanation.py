@@ -316,14 +316,20 @@ async def open_share(clicks: int | None) -> tuple[Any, ...]:
     Input("ex-share-make", "n_clicks"),
     State("ex-share-days", "value"),
     State("ex-id", "data"),
+    State({"type": "shared-view", "page": ALL}, "data"),
     running=[(Output("ex-share-make", "disabled"), True, False)],
     prevent_initial_call=True,
 )
-async def share(clicks: int | None, days: Any, id: str) -> Any:
+async def share(clicks: int | None, days: Any, id: str, views: list[Any]) -> Any:
+    """Args: views: of a page that shows more than the record, what it shows; at most one."""
     if not clicks:
         return no_update
     try:
-        return changes.shared(await ask(calls.share([id], expires_in_days=int(days) if days else None)))
+        return changes.shared(
+            await ask(
+                calls.share([id], view=next(filter(None, views), None), expires_in_days=int(days) if days else None)
+            )
+        )
     except FanlightError as e:
         return errors.notice(e)
 

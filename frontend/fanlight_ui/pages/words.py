@@ -38,6 +38,7 @@ async def layout(id: str, **query: str) -> Component:
             dcc.Interval(id="ex-again-poll", interval=1000, disabled=True),
             dcc.Store(id="wd-data", data=parts.state(shown)),
             dcc.Store(id="wd-ready"),
+            dcc.Store(id={"type": "shared-view", "page": "words"}),
             html.Div([parts.head(shown), parts.body(shown)], id="wd-page"),
             changes.share_dialog(editing.share_days(system)),
         ],
