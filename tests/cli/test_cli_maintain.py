@@ -47,7 +47,7 @@ def examined(fanlight: Fanlight) -> tuple[int, dict[str, dict[str, str]]]:
 def test_a_running_service_is_found_well(fanlight: Fanlight) -> None:
     code, checks = examined(fanlight)
     assert code == 0, checks
-    wanted = ["database", "revision", "clock", "queue", "leases", "artifacts", "disk", "server"]
+    wanted = ["database", "revision", "clock", "walls", "queue", "leases", "artifacts", "disk", "server"]
     assert list(checks) == wanted and {c["outcome"] for c in checks.values()} == {"good"}
     assert all(c["says"].endswith((".", "ms.")) for c in checks.values())
 

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -38,6 +38,7 @@ def examine(settings: Settings) -> Report:
         db = Database(settings.database, sees=SERVER)
         try:
             checks.append(_safely("clock", lambda: db.read(clock)))
+            checks.append(_safely("walls", lambda: db.read(walls)))
             if checks[1].outcome == "good":
                 checks += [_safely("queue", lambda: db.read(queue)), _safely("leases", lambda: db.read(leases))]
         finally:
@@ -93,6 +94,18 @@ def queue(conn: Connection) -> Check:
         says = f"Unfinished: {parts}. The oldest that somebody waits for is {(t - oldest) / SECOND / 60:.0f} min old."
         return Check("queue", "warning", says, "Is a server running on this database, and is its compute worker ready?")
     return Check("queue", "good", f"Unfinished: {parts}.")
+
+
+def walls(conn: Connection) -> Check:
+    """Whether the database itself keeps workspaces apart: only PostgreSQL does, and not for superusers."""
+    if conn.dialect.name == "sqlite":
+        return Check(
+            "walls", "good", "SQLite has no row-level security; Fanlight's queries alone keep workspaces apart."
+        )
+    if conn.execute(text("select rolsuper or rolbypassrls from pg_roles where rolname = current_user")).scalar_one():
+        says = "The database's role is a superuser, or has BYPASSRLS: row-level security does not hold for it."
+        return Check("walls", "warning", says, "Let an ordinary role own the database: docs/operations.md.")
+    return Check("walls", "good", "Row-level security keeps workspaces apart besides Fanlight's queries.")
 
 
 def leases(conn: Connection) -> Check:
