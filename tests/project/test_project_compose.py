@@ -84,6 +84,6 @@ def test_secrets_come_from_the_environment_and_each_is_in_the_example(root):
 def test_the_proxy_sends_every_public_path_to_its_service(root):
     config = (root / "deploy" / "nginx.conf").read_text()
     routes = dict(re.findall(r"location (?:= )?(\S+) \{ proxy_pass http://(\w+); \}", config))
-    backend = ("/api/", "/s/", "/login", "/logout", "/healthz", "/readyz", "/metrics")
+    backend = ("/api/", "/s/", "/login", "/login/", "/logout", "/healthz", "/readyz", "/metrics")
     assert routes == {**dict.fromkeys(backend, "backend"), "/": "frontend"}
     assert "proxy_buffering off" in config and "access_log off" in config
