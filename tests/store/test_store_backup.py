@@ -12,6 +12,9 @@ from fanlight.blobs import Blobs
 from fanlight.errors import Conflict, InvalidField, NotFound
 from fanlight.service.backup import backup, restore
 from fanlight.settings import Settings
+from fanlight.store.database import Database
+from fanlight.store.migrate import upgrade
+from fanlight.store.sight import NOTHING, SERVER
 from fanlight.store.tables import explanation, job, reference
 from support.postgres import Postgres
 
@@ -39,8 +42,6 @@ def test_every_row_and_blob_comes_back(jobs: Jobs, url: str, tmp_path: Path, req
         target = server.database()
     there = place(tmp_path / "there", target)
     assert restore(there, tmp_path / "all.tar").blobs == 1
-    from fanlight.store.database import Database
-
     db = Database(there.database)
     assert db.read(lambda c: (c.execute(select(job)).all(), c.execute(select(explanation)).all())) == before
     db.write(lambda c: c.execute(insert(reference).values(digest="0" * 64, owner="explanation:y", workspace="w")))
@@ -48,6 +49,27 @@ def test_every_row_and_blob_comes_back(jobs: Jobs, url: str, tmp_path: Path, req
     assert Blobs(there.artifacts).get(name) == b"an artifact"
     with pytest.raises(Conflict, match="already"):
         restore(there, tmp_path / "all.tar")
+
+
+@pytest.mark.postgres
+def test_the_owner_behind_row_level_security_saves_and_brings_back_every_row(
+    walled_url: str, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    upgrade(walled_url)
+    db = Database(walled_url, sees=SERVER)
+    name = kept(Jobs(db), tmp_path)
+    wanted = lambda c: (c.execute(select(job)).all(), c.execute(select(explanation)).all())  # noqa: E731
+    before = db.read(wanted)
+    db.close()
+    saved = backup(place(tmp_path, walled_url), tmp_path / "all.tar")
+    assert (saved.blobs, saved.missing) == (1, []) and before[0]
+    there = place(tmp_path / "there", postgres_server.walled())
+    assert restore(there, tmp_path / "all.tar").blobs == 1
+    for sees, expected in ((SERVER, before), (NOTHING, ([], []))):
+        db = Database(there.database, sees=sees)
+        assert db.read(wanted) == expected, "the wall came along"
+        db.close()
+    assert Blobs(there.artifacts).get(name) == b"an artifact"
 
 
 @pytest.mark.postgres
