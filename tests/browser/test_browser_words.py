@@ -261,6 +261,9 @@ def test_a_region_is_marked_by_hand_by_keys_and_by_its_corners_and_other_maps_st
         page.select_option("#wd-add", "floor_map")
         page.select_option("#wd-add", label="word: blue")
         assert page.locator(".wd-others figure:visible").count() == 2
+        page.click("text=normalise each map")
+        after = "getComputedStyle(document.querySelector('#wd-map-both figcaption'), '::after').content"
+        assert page.evaluate(after).startswith('"scale to'), "a map on a scale of its own says so"
         kept = page.url
         page.reload()
         page.wait_for_selector(".wd-others canvas")

@@ -53,7 +53,7 @@
       canvas(figure.querySelector("canvas"), m.values, { lo: less ? -hi : 0, hi, stops: less ? d.stops.diverging : d.stops.sequential, errors: m.errors, fade: page.look.fade && !m.own });
       set(figure.querySelector(".num"), m.sum === undefined ? "" : `${number(m.sum)} ${m.unit}`);
       figure.querySelector(".wd-frame").setAttribute("aria-label", `${m.title}, ${where(m.values)}.`);
-      figure.dataset.top = own ? `scale of its own, to ${number(hi, 2)}` : "";
+      figure.querySelector("figcaption").dataset.top = own ? `scale of its own, to ${number(hi, 2)}` : "";
     });
     marked(page);
   }

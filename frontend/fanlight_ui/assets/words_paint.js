@@ -122,11 +122,11 @@
         const s = !map ? null : found.b ? d.signed[name] : map;
         set(node("sub", figure), s ? `signed ${give(s.value, s.error)}` : "");
       }
-      if (!map) { figure.dataset.top = ""; continue; }
+      if (!map) { figure.querySelector("figcaption").dataset.top = ""; continue; }
       const top = look.normalise ? percentile(map.values) : own, diverging = name === "synergy" || map.values.some((row) => row.some((v) => v < -top / 100));
       canvas(node("paint", figure), map.values, { lo: diverging ? -top : 0, hi: top, stops: diverging ? d.stops.diverging : d.stops.sequential, errors: map.errors, fade: look.fade });
       frame.setAttribute("aria-label", `${map.title}: ${number(map.sum)} nat, ${where(map.values)}.`);
-      figure.dataset.top = look.normalise ? `scale to ${number(top, 2)}` : "";
+      figure.querySelector("figcaption").dataset.top = look.normalise ? `scale to ${number(top, 2)}` : "";
     }
     document.getElementById("wd-page").style.setProperty("--wd-opacity", look.opacity / 100);
     scale(page, own);
