@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import os
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -67,7 +69,8 @@ def run(options: Sequence[str]) -> dict[str, Any]:
     about: dict[str, Any] = {"benchmark": "scaling", "date": today(), "machine": machine()}
     about |= {"versions": versions(("fanlight", "ray", "torch")), "options": vars(chosen)}
     with tempfile.TemporaryDirectory(prefix="fanlight-scaling-") as folder:
-        found = asyncio.run(_measured(Path(folder), chosen))
+        with contextlib.redirect_stdout(sys.stderr):  # Ray prints what it has to say among the figures
+            found = asyncio.run(_measured(Path(folder), chosen))
     cores = about["machine"].cores
     remarks = {f"replicas_{n}": f"{n} workers on {cores} cores." for n in REPLICAS if n > cores}
     made = figures(FIGURES, found, remarks)
