@@ -82,7 +82,7 @@ def guidance(folder: Path) -> float:
 
 
 def own(folder: Path) -> dict[str, Any]:
-    """What `fanlight.json` says beyond diffusers: codec, law and range of log-SNR, guidance; perhaps name, description, terms and examples of prompts.
+    """What `fanlight.json` says beyond diffusers: codec, law and range of log-SNR, guidance; perhaps name, description, terms and examples.
     Empty where there is none. Errors: BadFolder."""
     return _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
 
