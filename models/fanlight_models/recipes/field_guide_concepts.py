@@ -1,8 +1,8 @@
 """The concept bottlenecks of the field guide: `python -m fanlight_models.recipes.field_guide_concepts --out models/fanlight_models/bundles` trains
-them and writes the bundles `scbm-field-guide` and `cbm-field-guide`. About 15 minutes on one core.
+them and writes the bundles `scbm-field-guide` and `cbm-field-guide`. About 25 minutes on one core.
 
 1. An encoder, from the convolutions of the shipped classifier, learns the 79 concepts on 6,000 scenes.
-2. It is frozen, and both bottlenecks are trained on its features of 3,000 other scenes: on scenes that it was trained on it is surer than it may be,
+2. It is frozen, and both bottlenecks are trained on its features of 6,000 other scenes: on scenes that it was trained on it is surer than it may be,
    and what the covariance is to learn, what remains unknown given the picture, would look smaller than it is.
 3. Both are measured on the test split, over seeds, and the first seed's models become the bundles.
 
@@ -44,8 +44,8 @@ VIEWS = 2  # of each later scene: as it is, and moved, mirrored and lit in its o
 FIRST = Plan(mode="sequential", epochs=2, head_epochs=0, rate=1e-3, decay=1e-4, schedule="constant", cool=0.5, clip=5.0)
 SECOND = Plan(
     mode="independent",
-    epochs=10,
-    head_epochs=10,
+    epochs=30,
+    head_epochs=30,
     rate=5e-4,
     head_rate=1e-2,
     batch=128,
@@ -53,6 +53,7 @@ SECOND = Plan(
     schedule="constant",
     cool=0.5,
     average=0.2,
+    covariance_rate=0.3,
     clip=5.0,
 )
 KINDS: dict[str, dict[str, Any]] = {
@@ -72,7 +73,7 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of bundles")
     parser.add_argument("--work", type=Path, default=Path("field-guide-concepts"), help="drawn scenes and checkpoints")
     parser.add_argument("--scenes", type=int, default=6000, help="of the training split, for the encoder")
-    parser.add_argument("--later", type=int, default=3000, help="the scenes after them, for the bottlenecks")
+    parser.add_argument("--later", type=int, default=6000, help="the scenes after them, for the bottlenecks")
     parser.add_argument("--test", type=int, default=1200, help="scenes of the test split")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=FIRST.epochs, help="of the encoder")
