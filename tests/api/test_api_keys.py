@@ -65,6 +65,7 @@ def test_reading_declares_reading_and_changing_does_not(api: Api) -> None:
         "/api/v1/me",
         "/api/v1/me/workspace",
         "/api/v1/me/password",
+        "/api/v1/me/workspaces/{id}",
     }
 
 

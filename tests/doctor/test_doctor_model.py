@@ -114,7 +114,7 @@ def test_an_explainer_that_fails_or_leaves_something_behind_is_a_finding(model_f
         file.write_text(EXPLAINER.format(body=body))
         monkeypatch.setenv("FANLIGHT_EXPLAINERS", str(file))
         registry.cache_clear()
-        report = model.inspect(model_file(), seconds=120)  # enough to come to it on a busy machine
+        report = model.inspect(model_file(), seconds=30)  # enough to come to it on a busy machine
         (found,) = [c for c in report.checks if c.name == "explainers"]
         assert found.outcome == "bad" and says in found.says
     registry.cache_clear()
