@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="package", autouse=True)
+def swept() -> Iterator[None]:
+    """The doctor clears up before every run of an explainer; what other tests have left is not gone through each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
 
 MODEL = """
 import os, signal, torch

@@ -145,6 +145,6 @@ def test_what_takes_too_long_is_stopped_and_projected(model_file):
     found = loader.load(loader.source(model_file()))
     one = costs.item(found, next(model.pictures()))
     explainer = registry()["integrated-gradients"]
-    whole = costs.measured(found, explainer, one, 60)
-    part = costs.measured(found, explainer, one, 0)
+    whole = costs.measured(found, explainer, one, 60, costs.Peak(found.device))
+    part = costs.measured(found, explainer, one, 0, costs.Peak(found.device))
     assert whole["measured"] and not part["measured"] and part["seconds"] > 0

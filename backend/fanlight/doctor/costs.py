@@ -48,8 +48,8 @@ def costs(
     left = seconds
     for name, row in sorted(rows.items(), key=lambda r: r[1]["seconds"] or 0.0):
         if row["available"] and left > 0:
-            began = time.perf_counter()
-            row |= measured(model, registry(files)[name], one, min(LONGEST, left))
+            peak, began = Peak(model.device), time.perf_counter()  # clearing up before a run is none of its time
+            row |= measured(model, registry(files)[name], one, min(LONGEST, left), peak)
             left -= time.perf_counter() - began
             if said := changed():
                 row["error"] = f"it changed the model: {said}"
@@ -90,13 +90,13 @@ def item(model: TorchImageClassifier, image: Pixels) -> Item:
     return Item(x, model.pixels(image), target, logits, 0, box, "the doctor's picture")
 
 
-def measured(model: Any, explainer: Any, one: Any, seconds: float) -> dict[str, Any]:
-    """Seconds and peak of one run at defaults, stopped after `seconds` and its time projected then."""
+def measured(model: Any, explainer: Any, one: Any, seconds: float, peak: Peak) -> dict[str, Any]:
+    """Seconds and peak of one run at defaults, stopped after `seconds` and its time projected then. Args: peak: made just before."""
     from fanlight.engine.execute import Context
     from fanlight.engine.memory import CPU_CHUNK
     from fanlight.engine.reuse import Reuse
 
-    ready, peak = synchronize(model.device), Peak(model.device)
+    ready = synchronize(model.device)
     began, done = time.perf_counter(), 1.0
     try:
         run = explainer().run(model, [one], explainer.Params(), Context(model.device, CPU_CHUNK, Reuse(KEEP)))
