@@ -193,7 +193,7 @@ def test_recomputing_says_how_the_numbers_compare(pages: Pages) -> None:
 
 def test_a_link_is_made_with_its_days_and_shown_once(pages: Pages) -> None:
     one = stored(pages)
-    said = flat(pages.call(pages.module("explanation").share, 1, 7, one.id))
+    said = flat(pages.call(pages.module("explanation").share, 1, 7, one.id, []))
     assert "http://127.0.0.1/s/tok" in said and "Only you can open it" in said
     share = pages.wire.shares["s0"]
     assert share.explanations == [one.id] and 6.9 < (share.expires - share.created) / 86400 < 7.1
@@ -201,7 +201,7 @@ def test_a_link_is_made_with_its_days_and_shown_once(pages: Pages) -> None:
 
 def test_deleting_asks_first_then_goes_to_the_gallery(pages: Pages) -> None:
     page, one = pages.module("explanation"), stored(pages)
-    pages.call(page.share, 1, 7, one.id)
+    pages.call(page.share, 1, 7, one.id, [])
     opened, said = pages.call(page.ask_delete, 1, one.id)
     assert opened is True and "revoked" in flat(said) and one.id in pages.wire.records
     pages.call(page.delete, None, one.id)
