@@ -65,7 +65,9 @@ def add_routes(s: WireServer) -> None:
 
     @app.get(v1 + "/me")
     async def me() -> wire.Me:
-        return wire.Me(principal="token", workspace="default", scopes=["read", "explain", "share", "admin"], operator=False)
+        return wire.Me(
+            principal="token", workspace="default", scopes=["read", "explain", "share", "admin"], operator=False
+        )
 
     @app.get(v1 + "/keys")
     async def keys() -> list[wire.Key]:
