@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from fanlight import wire
 from fanlight_ui import forecast
-from fanlight_ui.sweep_form import part, whole
+from fanlight_ui.sweep_form import ending, part, whole
 
 TEMPLATE = "a {a} {b}"
 GIVEN = ("model", "explainer", "template", "first", "second", "seeds")
@@ -94,23 +94,7 @@ def form(models: Sequence[wire.Model], infos: Sequence[wire.ExplainerInfo], give
                     className="fields",
                 ),
             ),
-            part(
-                "Name",
-                dmc.TextInput(
-                    id="stn-name",
-                    label="Name (optional)",
-                    description="For people; else method, model and template.",
-                    attributes={"input": {"maxLength": 200}},
-                ),
-            ),
-            html.Div(
-                [
-                    html.Div(id="stn-forecast", className="quiet num", role="status"),
-                    html.Button("Start the study", id="stn-go", className="button primary"),
-                ],
-                className="row",
-            ),
-            html.Div(id="stn-said", role="alert"),
+            *ending("stn", "Start the study", "method, model and template"),
         ],
         className="sweep-form card pad",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import dcc, html
+from dash import ALL, State, dcc, html
 from dash.development.base_component import Component
 
 from fanlight import wire
@@ -72,26 +72,49 @@ def form(
                     hidden=True,
                 ),
             ),
-            part(
-                "Name",
-                dmc.TextInput(
-                    id="swn-name",
-                    label="Name (optional)",
-                    description="For people; else method, model and data set.",
-                    attributes={"input": {"maxLength": 200}},
-                ),
-            ),
-            html.Div(
-                [
-                    html.Div(id="swn-forecast", className="quiet num", role="status"),
-                    html.Button("Start the sweep", id="swn-go", className="button primary"),
-                ],
-                className="row",
-            ),
-            html.Div(id="swn-said", role="alert"),
+            *ending("swn", "Start the sweep", "method, model and data set"),
         ],
         className="sweep-form card pad",
     )
+
+
+PARAMS = tuple(
+    State({"type": kind, "scope": ALL, "name": ALL}, what)
+    for kind, value in (("param", "value"), ("flag", "checked"))
+    for what in (value, "id")
+)
+"""What a form of parameters holds, for `differing`."""
+
+
+def differing(
+    info: wire.ExplainerInfo | None, values: list[Any], ids: list[Any], flags: list[Any], flag_ids: list[Any]
+) -> dict[str, Any]:
+    """The parameters of a method that differ from its defaults. Args: those of PARAMS."""
+    given = controls.collect([*ids, *flag_ids], [*values, *flags])
+    return controls.differs(info.params, given.get(f"sweep-{info.name}", {})) if info else {}
+
+
+def ending(prefix: str, start: str, default: str) -> list[Component]:
+    """How a form of bulk work ends: its name, what it will take, its button. Args: default: what it is named without one."""
+    return [
+        part(
+            "Name",
+            dmc.TextInput(
+                id=f"{prefix}-name",
+                label="Name (optional)",
+                description=f"For people; else {default}.",
+                attributes={"input": {"maxLength": 200}},
+            ),
+        ),
+        html.Div(
+            [
+                html.Div(id=f"{prefix}-forecast", className="quiet num", role="status"),
+                html.Button(start, id=f"{prefix}-go", className="button primary"),
+            ],
+            className="row",
+        ),
+        html.Div(id=f"{prefix}-said", role="alert"),
+    ]
 
 
 def part(title: str, *inside: Component) -> Component:

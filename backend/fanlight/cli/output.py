@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -105,3 +106,13 @@ def part(module: str, extra: str) -> Any:
             code="not_installed",
             hint=f"pip install 'fanlight[{extra}]'",
         ) from e
+
+
+@contextmanager
+def goes_on(page: str) -> Iterator[None]:
+    """Around waiting for the server: who breaks it off is told that the work itself goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"It goes on without this command: {page}")
+        raise

@@ -10,7 +10,7 @@ import typer
 from fanlight import wire
 from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.explain import parameters
-from fanlight.cli.output import FAILED, Json, emit, say
+from fanlight.cli.output import FAILED, Json, emit, goes_on, say
 from fanlight.cli.sweep import watched
 from fanlight.client import Client
 from fanlight.drawing.sweep_page import counts
@@ -52,11 +52,8 @@ def study(
         page = f"{client.url}/sweeps/{found.id}"
         if not wait:
             return emit(found) if as_json else typer.echo(f"{found.about}\n{page}")
-        try:
+        with goes_on(page):
             found = watched(client, found)
-        except KeyboardInterrupt:
-            say(f"It goes on without this command: {page}")
-            raise
         made = client.study(found.id, column=column, rule=rule)
         if csv is not None:
             csv.write_bytes(client.study_csv(found.id, rule=rule))

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from fanlight import wire
 from fanlight.cli.connection import Token, Url, connect
 from fanlight.cli.explain import of_class, parameters
-from fanlight.cli.output import FAILED, Json, ListByDefault, emit, say, table
+from fanlight.cli.output import FAILED, Json, ListByDefault, emit, goes_on, say, table
 from fanlight.cli.trial import apply
 from fanlight.client import Call, Client
 from fanlight.drawing.sweep_page import counts, faithful, portion
@@ -77,11 +77,8 @@ def sweep(
         page = f"{client.url}/sweeps/{found.id}"
         if not wait:
             return emit(found) if as_json else typer.echo(f"{found.about}\n{page}")
-        try:
+        with goes_on(page):
             found = watched(client, found)
-        except KeyboardInterrupt:
-            say(f"It goes on without this command: {page}")
-            raise
         summary = client.sweep_summary(found.id, wait=30)
         if csv is not None:
             csv.write_bytes(client.send(Call("GET", f"/sweeps/{found.id}/export.csv", lambda r: r.content)))

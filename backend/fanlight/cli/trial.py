@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from fanlight import wire
 from fanlight.cli.connection import Token, Url, connect
-from fanlight.cli.output import FAILED, Json, emit, say
+from fanlight.cli.output import FAILED, Json, emit, goes_on, say
 from fanlight.client import Client
 from fanlight.drawing.sweep_page import portion
 from fanlight.drawing.trial import changed
@@ -60,11 +60,8 @@ def apply(
         page = f"{client.url}/sweeps/{ident}?trial={found.id}"
         if not wait:
             return emit(found) if as_json else typer.echo(f"{found.about}\n{page}")
-        try:
+        with goes_on(page):
             found = watched(client, found)
-        except KeyboardInterrupt:
-            say(f"It goes on without this command: {page}")
-            raise
         summary = client.trial_summary(found.id)
         if csv is not None:
             csv.write_bytes(client.trial_csv(found.id))

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from fanlight import wire
 from fanlight.service.context import Context
+from fanlight_models.training_log import SUFFIX
 
-SUFFIX = ".training.jsonl"
 LONGEST = 4 << 20  # bytes of a log; of a longer one the end
 MOST = 50  # logs, the newest
 SHOWN = 200  # steps of one

@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import dash
-from dash import ALL, Input, Output, State, callback, html, no_update
+from dash import Input, Output, State, callback, html, no_update
 from dash.development.base_component import Component
 
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import controls, errors, studies, study_form, sweep_form
+from fanlight_ui import errors, studies, study_form, sweep_form
 from fanlight_ui.session import ask, go
 
 dash.register_page(__name__, path="/studies/new", title="New study · Fanlight")
@@ -83,10 +83,7 @@ async def foretell(
     State("stn-seeds", "value"),
     State("stn-from", "value"),
     State("stn-name", "value"),
-    State({"type": "param", "scope": ALL, "name": ALL}, "value"),
-    State({"type": "param", "scope": ALL, "name": ALL}, "id"),
-    State({"type": "flag", "scope": ALL, "name": ALL}, "checked"),
-    State({"type": "flag", "scope": ALL, "name": ALL}, "id"),
+    *sweep_form.PARAMS,
     running=[(Output("stn-go", "disabled"), True, False)],
     prevent_initial_call=True,
 )
@@ -97,8 +94,7 @@ async def start(
     if not clicks:
         return no_update
     info = await _info(method)
-    given = controls.collect([*ids, *flag_ids], [*values, *flags])
-    params = controls.differs(info.params, given.get(f"sweep-{method}", {})) if info else {}
+    params = sweep_form.differing(info, values, ids, flags, flag_ids)
     try:
         found = await ask(
             calls.start_study(

@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import dash
-from dash import ALL, Input, Output, State, callback, html, no_update
+from dash import Input, Output, State, callback, html, no_update
 from dash.development.base_component import Component
 
 from fanlight import wire
 from fanlight.client import calls
 from fanlight.errors import FanlightError
-from fanlight_ui import controls, errors, sweep_form, sweeps, workbench
+from fanlight_ui import errors, sweep_form, sweeps, workbench
 from fanlight_ui.query import Query
 from fanlight_ui.session import ask, go
 
@@ -131,10 +131,7 @@ async def foretell(
     State("swn-rule", "value"),
     State("swn-class", "value"),
     State("swn-name", "value"),
-    State({"type": "param", "scope": ALL, "name": ALL}, "value"),
-    State({"type": "param", "scope": ALL, "name": ALL}, "id"),
-    State({"type": "flag", "scope": ALL, "name": ALL}, "checked"),
-    State({"type": "flag", "scope": ALL, "name": ALL}, "id"),
+    *sweep_form.PARAMS,
     running=[(Output("swn-go", "disabled"), True, False)],
     prevent_initial_call=True,
 )
@@ -146,8 +143,7 @@ async def start(
     if not clicks:
         return no_update
     info = await _info(method)
-    given = controls.collect([*ids, *flag_ids], [*values, *flags])
-    params = controls.differs(info.params, given.get(f"sweep-{method}", {})) if info else {}
+    params = sweep_form.differing(info, values, ids, flags, flag_ids)
     options: dict[str, Any] = {"rule": rule, "params": params, "name": (name or "").strip()}
     if rule == "class":
         options["target"] = sweep_form.whole(chosen)
