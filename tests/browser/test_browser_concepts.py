@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -160,7 +161,7 @@ def test_from_the_workbench_to_a_link(visitor: Come) -> None:
 
 
 def test_two_people_on_one_record_never_see_each_others_answers(visitor: Come, server: FanlightServer) -> None:
-    ident = record(server, 6)
+    ident = record(server, 10)
     with visitor() as one, visitor() as other:
         for who in (one, other):
             who.enter(f"/e/{ident}/concepts")
@@ -183,6 +184,30 @@ def test_two_people_on_one_record_never_see_each_others_answers(visitor: Come, s
             third.enter(f"/e/{ident}/concepts")
             third.page.wait_for_selector(".co-asked li")
             assert every(third) == found
+
+
+def test_a_question_without_an_answer_is_asked_again(visitor: Come, server: FanlightServer) -> None:
+    ident = record(server, 9)
+    lost = iter(["refused", "cut"])
+
+    def lose(route: Any) -> None:
+        how = next(lost, None) if '"suggest"' in (route.request.post_data or "") else None
+        if how == "refused":
+            error = {"code": "busy", "message": "Too much is asked at once."}
+            route.fulfill(status=429, content_type="application/json", body=json.dumps({"error": error}))
+        elif how == "cut":
+            route.abort()
+        else:
+            route.continue_()
+
+    with visitor() as me:
+        me.page.route("**/api/v1/live", lose)
+        me.enter(f"/e/{ident}/concepts")
+        me.page.wait_for_selector("#co-questions-said >> text=Too much is asked at once. It is asked again in 1 s.")
+        me.page.wait_for_selector("#co-questions-said >> text=The server does not answer. It is asked again in 2 s.")
+        me.page.wait_for_selector(".co-asked li")
+        assert "Expected rise" in me.page.inner_text("#co-questions-said")
+        me.wrong.clear()
 
 
 def test_by_keyboard_alone_and_on_a_phone_in_the_dark(visitor: Come, server: FanlightServer) -> None:

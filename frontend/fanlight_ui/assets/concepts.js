@@ -3,6 +3,7 @@
 // and what can be undone is kept in the tab.
 (() => {
   const IDLE = 350; // ms without a change before the next question is asked for
+  const AGAIN = [1000, 30000]; // ms until a question without an answer is asked again: at first, at most
   const there = (url) => (url.startsWith(window.fanlight.prefix + "/") ? url : window.fanlight.prefix + url);
   const $ = (id) => document.getElementById(id);
   const make = (tag, props = {}, ...inside) => { const e = Object.assign(document.createElement(tag), props); e.append(...inside); return e; };
@@ -91,9 +92,9 @@
   const edits = () => [...page.pixels, ...now().map(([k, v]) => ({ set_concept: { concept: k, value: v } }))];
   async function post(path, body) {
     const headers = { "content-type": "application/json", accept: "application/json" };
-    const answer = await fetch(`${window.fanlight.prefix}/api/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    const said = await answer.json().catch(() => null);
-    if (!answer.ok) throw Object.assign(new Error(said?.error?.message ?? "The server does not answer."), { code: said?.error?.code });
+    const answer = await fetch(`${window.fanlight.prefix}/api/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) }).catch(() => null);
+    const said = await answer?.json().catch(() => null);
+    if (!answer?.ok) throw Object.assign(new Error(said?.error?.message ?? "The server does not answer."), { code: said?.error?.code });
     return said;
   }
 
@@ -138,11 +139,21 @@
   }
 
   async function suggest() {
-    if (page.busy) return;
+    if (!page || page.busy) return;
     const mine = page, seq = ++mine.seq;
-    const found = await post("/live", { session: mine.session, explanation: mine.record, edits: edits(), seq, suggest: true }).catch(() => null);
-    if (page !== mine || mine.seq !== seq || !found) return;
+    const found = await post("/live", { session: mine.session, explanation: mine.record, edits: edits(), seq, suggest: true }).catch((problem) => ({ problem }));
+    if (page !== mine || mine.seq !== seq) return;
+    if (found.problem) return later(found.problem);
+    mine.wait = AGAIN[0];
     questions(found.suggestion);
+  }
+  // Without an answer the page says why, and asks again by itself: what stood there belongs to other answers.
+  function later(problem) {
+    const wait = page.wait ?? AGAIN[0];
+    page.wait = Math.min(2 * wait, AGAIN[1]);
+    page.timer = setTimeout(suggest, wait);
+    $("co-questions").replaceChildren();
+    $("co-questions-said").textContent = `The next question could not be computed. ${problem.message} It is asked again in ${wait / 1000} s.`;
   }
 
   // --- painting
