@@ -163,6 +163,7 @@ listing = Table(
     Index("ix_listing_n", "workspace", "n"),
     Index("ix_listing_faithfulness", "workspace", "faithfulness", "n"),
     Index("ix_listing_probability", "workspace", "probability", "n"),
+    Index("ix_listing_trust", "workspace", "trust", "faithfulness", "n"),
 )
 
 tag = Table(
