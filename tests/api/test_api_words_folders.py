@@ -16,23 +16,27 @@ from fastapi.testclient import TestClient
 from fanlight.adapters import loader
 from fanlight.app import create
 from fanlight.errors import BadRequest
-from support.pipelines import saved, third
+from support.pipelines import flux, saved, third
 
 TEXT = "a red teddy bear and a dog"
 FAST = {"nodes": "32", "steps": 4, "words": "teddy bear, dog"}
-EVERY = ("one", "two", "large", "three")
+MIXED = ("three", "flux")
+"""Whose transformers mix text and picture, so that there is no cross-attention."""
+EVERY = ("one", "two", "large", "three", "flux")
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Stable Diffusion 1 (noise), 2 (velocity), SDXL, and 3 (flow matching)."""
+    """Stable Diffusion 1 (noise), 2 (velocity), SDXL, 3 (flow matching), and FLUX."""
     place = tmp_path_factory.mktemp("pipelines")
     third(place / "three")
+    flux(place / "flux")
     return {
         "one": saved(place / "one"),
         "two": saved(place / "two", head="v_prediction"),
         "large": saved(place / "large", large=True),
         "three": place / "three" / "model",
+        "flux": place / "flux" / "model",
     }
 
 
@@ -58,8 +62,9 @@ def test_they_are_models_that_take_words(api: Api) -> None:
     found = {m["id"]: m for m in api.call("GET", "/models").json()}
     assert set(EVERY) <= set(found), api.http.app.state.context.models.problems  # type: ignore[attr-defined]
     assert all(found[name]["takes"] == "prompt" and found[name]["size"] == [16, 16] for name in EVERY)
-    assert len({found[name]["digest"] for name in EVERY}) == 4, "another prediction type is another model"
-    assert "experiment" in found["three"]["description"]
+    assert len({found[name]["digest"] for name in EVERY}) == 5, "another prediction type is another model"
+    assert all("experiment" in found[name]["description"] for name in MIXED)
+    assert "not an MMSE denoiser" in found["flux"]["description"]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -72,12 +77,13 @@ def test_words_are_measured_from_end_to_end(api: Api, name: str) -> None:
     atoms = sum(found[n] for n in ("redundant", "unique_a", "unique_b", "synergy"))
     np.testing.assert_allclose(atoms, found["both"], atol=5e-3 * max(np.abs(m).max() for m in found.values()))
     looks = np.array([a["values"] for a in detail["attention"]])
-    assert looks.shape == ((0,) if name == "three" else (len(detail["words"]), 8, 8)), "SD 3 has no cross-attention"
+    assert looks.shape == ((0,) if name in MIXED else (len(detail["words"]), 8, 8))
     assert [a["title"] for a in detail["attention"]] in ([], [w[2] for w in detail["words"]])
+    assert ("not an MMSE denoiser" in detail["caveat"]) == ("not an MMSE" in record["summary"]) == (name == "flux")
     floor = detail["floor_map"]
     assert np.shape(floor["values"]) == (8, 8) and floor["sum"] == pytest.approx(np.sum(floor["values"]), rel=1e-2)
     rows = api.call("GET", f"/explanations/{record['id']}/export.csv").text.splitlines()
-    assert ("attention 2: teddy bear" in rows[0]) == (name != "three") and "noise floor (nat)" in rows[0]
+    assert ("attention 2: teddy bear" in rows[0]) == (name not in MIXED) and "noise floor (nat)" in rows[0]
     again = api.call("POST", f"/explanations/{record['id']}/recompute").json()
     assert api.finished(again["id"])["verified"]["equal"]
     change = {"explanation": record["id"], "edits": [{"drop_word": 6}]}
@@ -121,7 +127,11 @@ def test_folders_that_are_refused(folders: dict[str, Path], tmp_path: Path) -> N
     (broken / "unet/diffusion_pytorch_model.safetensors").write_bytes(b"nothing")
     for folder, said in (
         (tmp_path / "nowhere", "There is no folder"),
-        (changed(one, tmp_path / "flux", "model_index.json", _class_name="FluxPipeline"), "holds a FluxPipeline"),
+        (
+            changed(one, tmp_path / "hunyuan", "model_index.json", _class_name="HunyuanDiTPipeline"),
+            "holds a HunyuanDiTPipeline",
+        ),
+        (changed(folders["flux"], tmp_path / "plain", "transformer/config.json", guidance_embeds=False), "schnell"),
         (changed(one, tmp_path / "sd-turbo", "model_index.json"), "distilled to draw in few steps"),
         (
             changed(folders["large"], tmp_path / "sdxl-lightning-4step", "model_index.json"),

@@ -190,8 +190,8 @@ def test_folders_that_are_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(stable.BadFolder, match="“model_index.json” cannot be read"):
         folders.read(tmp_path / "empty")
-    with pytest.raises(stable.BadFolder, match="holds a FluxPipeline. Supported"):
-        folders.read(changed(folder, tmp_path / "flux", "model_index.json", _class_name="FluxPipeline"))
+    with pytest.raises(stable.BadFolder, match="holds a HunyuanDiTPipeline. Supported"):
+        folders.read(changed(folder, tmp_path / "hunyuan", "model_index.json", _class_name="HunyuanDiTPipeline"))
     for name, file, values in (
         ("lcm", "scheduler/scheduler_config.json", {"_class_name": "LCMScheduler"}),
         ("guided", "unet/config.json", {"time_cond_proj_dim": 256}),

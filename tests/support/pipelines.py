@@ -1,4 +1,4 @@
-"""Pipelines as diffusers publishes them, tiny and random, written by diffusers itself: Stable Diffusion 1 and 2, SDXL, 3."""
+"""Pipelines as diffusers publishes them, tiny and random, written by diffusers itself: Stable Diffusion 1 and 2, SDXL, 3, FLUX."""
 
 from __future__ import annotations
 
@@ -95,11 +95,7 @@ def third(place: Path, deep: bool = False) -> Any:
         sample_size=8, patch_size=2, in_channels=4, out_channels=4, num_layers=2, attention_head_dim=8, num_attention_heads=2,
         joint_attention_dim=48, caption_projection_dim=16, pooled_projection_dim=40, pos_embed_max_size=8,
     )  # fmt: skip
-    t5, words = None, None
-    if deep:
-        words = small_words()
-        config = transformers.T5Config(vocab_size=len(words), d_model=48, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
-        t5 = transformers.T5EncoderModel(config).eval()
+    t5, words = small_t5() if deep else (None, None)
     pipeline = diffusers.StableDiffusion3Pipeline(
         transformer=network, scheduler=diffusers.FlowMatchEulerDiscreteScheduler(), vae=every["vae"], text_encoder=small,
         tokenizer=every["tokenizer"], text_encoder_2=every["text_encoder_2"], tokenizer_2=every["tokenizer"],
@@ -107,6 +103,34 @@ def third(place: Path, deep: bool = False) -> Any:
     )  # fmt: skip
     pipeline.save_pretrained(place / "model", safe_serialization=True)
     return pipeline
+
+
+def flux(place: Path, guided: bool = True) -> Any:
+    """The pipeline of FLUX, saved to place / "model". Args: guided: as dev, which is told a guidance; else as schnell."""
+    every = parts(place, large=False)
+    torch.manual_seed(1)
+    network = diffusers.FluxTransformer2DModel(
+        in_channels=16, num_layers=1, num_single_layers=1, attention_head_dim=8, num_attention_heads=2, joint_attention_dim=48,
+        pooled_projection_dim=16, guidance_embeds=guided, axes_dims_rope=(2, 2, 4),
+    )  # fmt: skip
+    vae = diffusers.AutoencoderKL(
+        **{k: v for k, v in every["vae"].config.items() if not k.startswith("_")}
+        | {"sample_size": 16, "scaling_factor": 0.3611, "shift_factor": 0.1159}
+    )
+    t5, words = small_t5()
+    pipeline = diffusers.FluxPipeline(
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(), vae=vae, text_encoder=every["text_encoder"], tokenizer=every["tokenizer"],
+        text_encoder_2=t5, tokenizer_2=words, transformer=network,
+    )  # fmt: skip
+    pipeline.save_pretrained(place / "model", safe_serialization=True)
+    return pipeline
+
+
+def small_t5() -> tuple[Any, Any]:
+    """A text encoder of T5's kind, 48 wide, and its tokenizer."""
+    words = small_words()
+    config = transformers.T5Config(vocab_size=len(words), d_model=48, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    return transformers.T5EncoderModel(config).eval(), words
 
 
 def small_words() -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 1 << 20
 TEXTS = (".json", ".txt", ".model")
 """Configuration and tokenizers: with the weights they say what the model is."""
-EXPERIMENTAL = ("StableThree",)
+EXPERIMENTAL = ("StableThree", "Flux")
 
 
 def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Painter:
@@ -57,7 +57,15 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
         identity=["diffusers", *described(folder)],
         name=str(own.get("name", folder.name))[:200],
         description=str(own.get("description", ""))[:2000]
-        or f"A text-to-image model from a folder of diffusers{', read as an experiment' if experimental else ''}.",
+        or " ".join(
+            filter(
+                None,
+                [
+                    f"A text-to-image model from a folder of diffusers{', read as an experiment' if experimental else ''}.",
+                    getattr(read, "caveat", ""),
+                ],
+            )
+        ),
         terms=str(own.get("terms", ""))[:2000],
         examples=[str(e)[:300] for e in own.get("examples", ())][:12],
         guidance=folders.guidance(folder),

@@ -50,6 +50,7 @@ class Painter:
         self.shape, self.logsnr, self.law, self.device = denoiser.shape, denoiser.logsnr, denoiser.law, denoiser.device
         self.size = (self.shape[1] * codec.factor, self.shape[2] * codec.factor)
         self.attends = hasattr(denoiser, "noise_and_attention")
+        self.caveat = str(getattr(denoiser, "caveat", ""))  # a sentence about every result, where there is one to be said
         total = sha256(canonical(identity))
         for key, value in sorted(net.state_dict().items()):
             total.update(canonical([key, str(value.dtype), list(value.shape)]))

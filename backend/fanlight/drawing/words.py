@@ -99,6 +99,7 @@ class Words:
         value, error = read.interaction()
         return {
             **{k: meta[k] for k in (*TOLD, "evaluations", "drawn", "edits", "redrawn", "redrawn_as")},
+            "caveat": meta.get("caveat", ""),
             "probabilities": meta.get("probabilities"),
             "source": meta.get("source", ""),
             "unit": UNIT,
@@ -152,7 +153,7 @@ class Words:
             said.append(f"Drawn with guidance {meta['drawn']['guidance']:g}, which inflates signed values.")
         if meta["cut"]:
             said.append(f"The model never saw “{meta['cut'].strip()}”.")
-        return " ".join(filter(None, [*said, meta["fitted"]]))
+        return " ".join(filter(None, [*said, meta.get("caveat", ""), meta["fitted"]]))
 
 
 def _fitted(shot: Image.Image, side: int) -> Image.Image:

@@ -225,6 +225,7 @@ def _made(
             "redrawn_as": "",
             "redrawn_words": [],
             "edits": [],
+            **({"caveat": model.caveat} if model.caveat else {}),
             **said,
         },
     )

@@ -265,6 +265,7 @@
 
   function facts(page) {
     const d = page.detail, warnings = [];
+    if (d.caveat) warnings.push(d.caveat);
     if (d.drawn && d.drawn.guidance !== 1) warnings.push(`Drawn with guidance ${number(d.drawn.guidance, 2)}: the picture is no sample of the prompt, and signed values are inflated.`);
     if (d.cut) warnings.push(`The model never saw “${d.cut.trim()}”: the prompt is longer than it reads.`);
     if (d.fitted) warnings.push(d.fitted);

@@ -1,4 +1,5 @@
-"""Text-to-image models from folders in diffusers' layout: Stable Diffusion 1 and 2, SDXL, and as an experiment Stable Diffusion 3.
+"""Text-to-image models from folders in diffusers' layout: Stable Diffusion 1 and 2, SDXL, and as experiments Stable
+Diffusion 3 and FLUX.1 dev.
 
 Only safetensors are read, nothing is fetched. Needs diffusers and transformers (`pip install 'fanlight[diffusion]'`); importing this does not.
 """
@@ -14,6 +15,7 @@ import torch
 
 from fanlight_models.diffusion.channel import Law
 from fanlight_models.diffusion.codec import Autoencoder, Codec, SpaceToDepth
+from fanlight_models.diffusion.flux import Flux, guided
 from fanlight_models.diffusion.generate import GUIDANCE
 from fanlight_models.diffusion.sd3 import StableThree
 from fanlight_models.diffusion.sdxl import StableXL
@@ -24,12 +26,13 @@ PIPELINES = {
     "StableDiffusionPipeline": ("unet", "text_encoder"),
     "StableDiffusionXLPipeline": ("unet", "text_encoder", "text_encoder_2"),
     "StableDiffusion3Pipeline": ("transformer", "text_encoder", "text_encoder_2"),
+    "FluxPipeline": ("transformer", "text_encoder", "text_encoder_2"),
 }
 """What is read, and which parts of it need weights."""
 _DISTILLED = re.compile(r"turbo|lightning|lcm|hyper-?sd|schnell", re.IGNORECASE)
 
 
-def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Stable | StableThree:
+def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Stable | StableThree | Flux:
     """A model from a folder.
 
     Errors: BadFolder for a folder of another kind, pickled weights, an unknown prediction type, or a network that was distilled into few steps;
@@ -55,6 +58,8 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
         raise BadFolder(
             f"“{folder.name}” was distilled to draw in few steps: it no longer predicts the mean of the noise, so that its errors are no information."
         )
+    if kind == "FluxPipeline":
+        guided(config)
     parts = _Parts(folder, device, dtype)
     codec: Codec = SpaceToDepth(int(said["space_to_depth"])) if "space_to_depth" in said else parts.codec()
     law = Law(**said["law"]) if "law" in said else None
@@ -64,6 +69,11 @@ def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) 
         if (folder / "text_encoder_3").is_dir():
             texts.append((parts.tokenizer("_3"), parts.text("_3", "T5EncoderModel")))
         return StableThree(parts.network("SD3Transformer2DModel", network), texts, codec, law)
+    if kind == "FluxPipeline":
+        clip = (parts.tokenizer(""), parts.text("", "CLIPTextModel"))
+        t5 = (parts.tokenizer("_2"), parts.text("_2", "T5EncoderModel"))
+        size = int(said.get("size", 0)) or int(_json(folder / "vae/config.json").get("sample_size", 1024))
+        return Flux(parts.network("FluxTransformer2DModel", network), clip, t5, codec, size // codec.factor, law)
     import diffusers
 
     steps = diffusers.DDIMScheduler.from_config(scheduler).alphas_cumprod
@@ -82,8 +92,8 @@ def guidance(folder: Path) -> float:
 
 
 def own(folder: Path) -> dict[str, Any]:
-    """What `fanlight.json` says beyond diffusers: codec, law and range of log-SNR, guidance; perhaps name, description, terms and examples.
-    Empty where there is none. Errors: BadFolder."""
+    """What `fanlight.json` says beyond diffusers: codec, law and range of log-SNR, guidance, size of FLUX's pictures; perhaps name,
+    description, terms and examples. Empty where there is none. Errors: BadFolder."""
     return _json(folder / "fanlight.json") if (folder / "fanlight.json").exists() else {}
 
 
