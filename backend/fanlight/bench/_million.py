@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import Connection, Table, func, insert, select
 
+from fanlight.bench import _copy
 from fanlight.errors import FanlightError
 from fanlight.service import listing
 from fanlight.service.context import WORKSPACE
@@ -90,20 +91,45 @@ def fill(url: str, count: int) -> None:
         if there:
             raise FanlightError(f"The database holds {there} explanations instead of {count}.", code="not_empty")
         made = records(count)
-        while batch := list(itertools.islice(made, BATCH)):
-            database.write(lambda c, b=batch: _store(c, b))  # type: ignore[misc]
+        if database.sqlite:
+            while batch := list(itertools.islice(made, BATCH)):
+                database.write(lambda c, b=batch: _store(c, b))  # type: ignore[misc]
+        else:
+            database.write(lambda c: _copy_all(c, made))
         database.write(lambda c: listing.count(c, WORKSPACE, listing.SHOWN_COUNT, count))
-        with database.engine.connect() as conn:
-            conn.exec_driver_sql("ANALYZE")
-            conn.commit()
+        settle(database)
     finally:
         database.close()
 
 
-def _store(conn: Any, batch: list[Made]) -> None:
-    conn.execute(insert(explanation), [m.record for m in batch])
-    tags = [{"explanation": m.record["id"], "tag": t, "workspace": WORKSPACE} for m in batch for t in m.tags]
-    if tags:
-        conn.execute(insert(tag), tags)
-    conn.execute(insert(listed), [listing.row(m.record, m.tags, m.record["model"]) for m in batch])
+def settle(database: Database) -> None:
+    """What both databases would come to by themselves: statistics, and on PostgreSQL pages that say which rows are visible."""
+    if database.sqlite:
+        with database.engine.connect() as conn:
+            conn.exec_driver_sql("ANALYZE")
+            conn.commit()
+    else:
+        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+            conn.exec_driver_sql("VACUUM ANALYZE")
+
+
+def _copy_all(conn: Connection, made: Iterator[Made]) -> None:
+    with _copy.bare(conn, (explanation, tag, listed)):
+        while batch := list(itertools.islice(made, BATCH)):
+            for table, rows in _rows(batch).items():
+                _copy.copy(conn, table, rows)
+
+
+def _store(conn: Connection, batch: list[Made]) -> None:
+    for table, rows in _rows(batch).items():
+        if rows:
+            conn.execute(insert(table), rows)
     assert conn.execute(event.select().limit(1)).first() is None, "the database was not empty"
+
+
+def _rows(batch: list[Made]) -> dict[Table, list[dict[str, Any]]]:
+    return {
+        explanation: [m.record for m in batch],
+        tag: [{"explanation": m.record["id"], "tag": t, "workspace": WORKSPACE} for m in batch for t in m.tags],
+        listed: [listing.row(m.record, m.tags, m.record["model"]) for m in batch],
+    }
