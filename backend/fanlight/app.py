@@ -48,6 +48,7 @@ from fanlight.api import (
 )
 from fanlight.api.access import known_query, scoped
 from fanlight.api.gate import LOCAL, Door, Gate
+from fanlight.api.overload import Overload
 from fanlight.api.watch import Route, Watch
 from fanlight.blobs import Blobs
 from fanlight.client import AsyncClient
@@ -193,6 +194,7 @@ def create(settings: Settings, *, token: str | None = None, pages: bool = True) 
     )
     app.state.entry = Entry(context.db, settings.session_days, newcomers)
     app.add_middleware(Gate, door=door, doorman=app.state.entry, provider=provider)
+    app.add_middleware(Overload, limit=settings.request_limit, prefix=settings.root_path)
     app.add_middleware(Watch)
     return app
 

@@ -131,6 +131,12 @@ class Settings(BaseSettings):
     max_megapixels: int = Field(40, ge=1, le=400, description="Largest picture in megapixels, checked before decoding.")
     queue_limit: int = Field(200_000, ge=1, description="Most queued work in forward passes before 429.")
     principal_limit: int = Field(256, ge=1, description="Most unfinished jobs of one person before 429.")
+    request_limit: int = Field(
+        4,
+        ge=1,
+        le=1000,
+        description="Most requests that are worked on at once; others wait for a moment, and are answered 429 while more come than go.",
+    )
     job_deadline: int = Field(3600, ge=1, description="Seconds from submission after which an unfinished job expires.")
     step_timeout: int = Field(
         120, ge=1, description="Seconds without a step after which the isolated compute worker is replaced."

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, select
 from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
+from fanlight.api.overload import idle
 from fanlight.errors import unknown
 from fanlight.service import chances, checks, explain, interventions, pictures, records, search, sensible
 from fanlight.service.context import Context, Visitor
@@ -39,6 +40,7 @@ def read(context: Context, who: Visitor, ident: str) -> wire.Explanation:
 async def _answer(context: Context, who: Visitor, promise: Promise, wait: float) -> Response:
     """200 with the record where it is over within `wait` seconds, else 202."""
     if promise.state in ledger.OPEN and wait > 0:
+        idle()
         await context.dispatcher.ended(promise.id, wait)
     record = await asyncio.to_thread(read, context, who, promise.id)
     if record.state in ledger.OPEN:

@@ -154,10 +154,7 @@ class Gate:
             raise BadRequest(
                 f"This server does not answer to the name “{name}”.", code="unknown_host", given=name, hint=hint
             )
-        path: str = scope["path"]
-        prefix = self.door.prefix
-        if prefix and (path == prefix or path.startswith(prefix + "/")):
-            path = path[len(prefix) :] or "/"
+        path = without(self.door.prefix, scope["path"])
         if "\\" in path or _controls(path) or any(part in (".", "..") for part in path.split("/")):
             raise BadRequest("This path is not normal.", code="bad_path", given=path)
         if len(headers.get("cookie", "")) > COOKIES:
@@ -247,6 +244,11 @@ class Gate:
             await send(message)
 
         return wrapped
+
+
+def without(prefix: str, path: str) -> str:
+    """The path below the prefix under which this server is reached."""
+    return (path[len(prefix) :] or "/") if prefix and (path == prefix or path.startswith(prefix + "/")) else path
 
 
 def _public(path: str) -> bool:

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from fanlight import wire
 from fanlight.api.access import Explainer, Reader, Services, page_of
 from fanlight.api.body import StrictRoute
+from fanlight.api.overload import idle
 from fanlight.drawing import sweep_page
 from fanlight.service import sensible, studies_table, sweeps, sweeps_export
 
@@ -75,6 +76,8 @@ def items(
 @router.get("/sweeps/{id}/summary")
 async def summary(id: str, context: Services, who: Reader, wait: Wait = 0.0) -> wire.SweepSummary:
     """What is known so far: accuracy, faithfulness, groups of maps. `current` is false where a newer one is being made."""
+    if wait:
+        idle()
     return await context.summaries.answer(who, id, wait)
 
 
