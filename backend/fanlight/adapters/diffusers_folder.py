@@ -1,5 +1,5 @@
-"""Text-to-image models from a local folder that diffusers wrote (`fanlight_models.diffusion.folders`). No code of the folder is run, no pickle is
-opened, nothing is fetched."""
+"""Text-to-image models from a folder that diffusers wrote (`fanlight_models.diffusion.folders`), here or by its name on the hub (`snapshots`).
+No code of the folder is run, no pickle is opened."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fanlight.adapters import hub
+from fanlight.adapters import hub, snapshots
+from fanlight.adapters.sources import hub_name
 
 if TYPE_CHECKING:
     import torch
@@ -22,8 +23,8 @@ EXPERIMENTAL = ("StableThree", "Flux")
 
 
 def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Painter:
-    """{"diffusers": folder}. Errors: BadModel for another kind of folder, pickled weights, an unknown prediction type, a network that was
-    distilled into few steps."""
+    """{"diffusers": folder, or owner/name[@revision] on the hub}. Errors: BadModel for another kind of folder, pickled weights, an unknown prediction
+    type, a network that was distilled into few steps, what could not be fetched."""
     hub.required("diffusers", "diffusion")
     hub.required("transformers", "diffusion")
     from torch import nn
@@ -31,11 +32,13 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
     from fanlight.adapters.text_to_image import Painter
     from fanlight_models.diffusion import Conditioning, folders, stable
 
-    folder = Path(source["diffusers"])
+    found = snapshots.fetched(source["diffusers"]) if hub_name(source["diffusers"]) else None
+    folder = Path(source["diffusers"]) if found is None else found.folder
     if not folder.is_dir():
         raise hub.BadModel(f"There is no folder “{folder}”.", given=str(folder))
+    called = folder.name if found is None else found.name
     try:
-        read = folders.read(folder, str(device))
+        read = folders.read(folder, str(device), name=called)
         read.encode(
             [Conditioning("")]
         )  # transformers hangs hooks of its own into a text encoder when it is first asked
@@ -43,33 +46,32 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
         raise hub.BadModel(str(e), given=str(folder)) from e
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as e:
         said = str(e).strip().partition("\n")[0]
-        raise hub.BadModel(f"“{folder.name}” cannot be loaded by diffusers: {said}", given=str(folder)) from e
+        raise hub.BadModel(f"“{called}” cannot be loaded by diffusers: {said}", given=str(folder)) from e
     own = folders.own(folder)
     parts = {name: value for name, value in vars(read).items() if isinstance(value, nn.Module)}
     parts |= {f"text_{n}": encoder for n, (_, encoder) in enumerate(getattr(read, "texts", ()))}
     vae = getattr(read.codec, "vae", None)
     card = next((f for f in (folder / "card.md", folder / "README.md") if f.is_file()), None)
-    experimental = type(read).__name__ in EXPERIMENTAL
+    experimental = ", read as an experiment" if type(read).__name__ in EXPERIMENTAL else ""
+    about = [
+        f"A text-to-image model from a folder of diffusers{experimental}.",
+        "" if found is None else f"It is “{found.name}” of the hub at commit {found.commit[:12]}.",
+        getattr(read, "caveat", ""),
+    ]
     return Painter(
         read,
         read.codec,
         nn.ModuleDict({**parts, **({} if vae is None else {"vae": vae})}),
-        identity=["diffusers", *described(folder)],
-        name=str(own.get("name", folder.name))[:200],
-        description=str(own.get("description", ""))[:2000]
-        or " ".join(
-            filter(
-                None,
-                [
-                    f"A text-to-image model from a folder of diffusers{', read as an experiment' if experimental else ''}.",
-                    getattr(read, "caveat", ""),
-                ],
-            )
-        ),
+        # What else of a repository lies in the cache is nothing of the model: its commit says what the texts are.
+        identity=["diffusers", *(described(folder) if found is None else [found.name, found.commit])],
+        name=str(own.get("name", called.rpartition("/")[2]))[:200],
+        description=str(own.get("description", ""))[:2000] or " ".join(filter(None, about)),
         terms=str(own.get("terms", ""))[:2000],
         examples=[str(e)[:300] for e in own.get("examples", ())][:12],
         guidance=folders.guidance(folder),
         card=card.read_text(encoding="utf-8", errors="replace")[:MAX_TEXT] if card else "",
+        source=None if found is None else {"diffusers": found.pinned},
+        versions={} if found is None else {found.name: found.commit},
     )
 
 

@@ -46,8 +46,8 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Torch
 
 
 def describe(source: Mapping[str, Any]) -> dict[str, Any]:
-    """What `wire.Model` says of a model, with its digest. Loads it, and so checks that it can be loaded and runs
-    once."""
+    """What `wire.Model` says of a model, with its digest, and the `source` that pins it where the given one does not. Loads it, and so checks
+    that it can be loaded and runs once."""
     import torch
 
     model = load(source)
@@ -116,6 +116,7 @@ def _about(model: Any) -> dict[str, Any]:
         "terms": model.terms,
         "card": model.card,
         "examples": getattr(model, "examples", []),
+        **({"source": dict(model.source)} if getattr(model, "source", None) else {}),
     }
 
 

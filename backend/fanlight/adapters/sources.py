@@ -2,8 +2,8 @@
 
     [name=]folder | [name=]file.py | [name=]KIND:WHAT[?option=value&...]
 
-KIND is torchvision, timm, transformers or diffusers, WHAT the name of an architecture or a folder. Options are those of `OPTIONS`; a folder of
-diffusers has none.
+KIND is torchvision, timm, transformers or diffusers, WHAT the name of an architecture or a folder; of diffusers also a name on the hub,
+owner/name[@revision]. Options are those of `OPTIONS`; a model of diffusers has none.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ OPTIONS = {
     "unit": "of the values of a regression",
 }
 PATHS = ("classes",)
+_PART = r"[A-Za-z0-9][\w.-]*"
+_HUB_NAME = re.compile(rf"({_PART}/{_PART})(?:@({_PART}(?:/{_PART})*))?")
 
 Source = dict[str, str]
 
@@ -36,6 +38,8 @@ def named(value: str | Path) -> tuple[str, Source]:
     if equals and re.fullmatch(r"[A-Za-z0-9][\w.-]*", head) and not Path(text).exists():
         return head, source(rest)
     found = source(text)
+    if hub_name(found.get("diffusers", "")):
+        return found["diffusers"].partition("@")[0].rpartition("/")[2], found
     what = Path(text if "file" in found or "bundle" in found else next(iter(found.values())))
     return (what.stem if "file" in found else what.name), found
 
@@ -64,11 +68,18 @@ def source(value: str | Path) -> Source:
     )
 
 
+def hub_name(text: str) -> tuple[str, str | None] | None:
+    """(owner/name, revision) of a name on the hub; None where it is none, or a path that is here."""
+    found = _HUB_NAME.fullmatch(text)
+    return None if found is None or Path(text).exists() else (found[1], found[2])
+
+
 def _hub(text: str, kind: str, rest: str) -> Source:
     what, _, query = rest.partition("?")
     if not what:
         raise BadRequest(f"“{text}” names no model of {kind}.", code="bad_source", given=text)
-    found = {kind: str(Path(what).expanduser().resolve()) if kind in FOLDERS else what}
+    local = kind in FOLDERS and not (kind == "diffusers" and hub_name(what))
+    found = {kind: str(Path(what).expanduser().resolve()) if local else what}
     options = [] if kind == "diffusers" else [k for k in OPTIONS if k != "weights" or kind != "transformers"]
     for pair in filter(None, query.split("&")):
         key, equals, given = pair.partition("=")

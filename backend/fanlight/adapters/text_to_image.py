@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ class Painter:
         net: what has parameters; an empty module where nothing has.
         identity: JSON-able, what the model is; the digest is of it and of the parameters. examples: prompts to begin with.
         guidance: as pictures of it are usually drawn.
+        source: what names exactly this model, where the given one may mean another tomorrow. versions: of it, for the provenance.
     """
 
     task = "text-to-image"
@@ -42,15 +43,19 @@ class Painter:
     def __init__(
         self, denoiser: Any, codec: Codec, net: nn.Module, *, identity: Any, name: str, description: str = "",
         terms: str = "", card: str = "", examples: Sequence[str] = (), guidance: float = GUIDANCE,
+        source: Mapping[str, str] | None = None, versions: Mapping[str, str] | None = None,
     ):  # fmt: skip
         self.denoiser, self.codec, self.net = denoiser, codec, net.eval().requires_grad_(False)
         self.name, self.description, self.terms, self.card = name, description, terms, card
         self.examples, self.guidance = [str(e) for e in examples], guidance
+        self.source, self.versions = source, dict(versions or {})
         self.asked = 0
         self.shape, self.logsnr, self.law, self.device = denoiser.shape, denoiser.logsnr, denoiser.law, denoiser.device
         self.size = (self.shape[1] * codec.factor, self.shape[2] * codec.factor)
         self.attends = hasattr(denoiser, "noise_and_attention")
-        self.caveat = str(getattr(denoiser, "caveat", ""))  # a sentence about every result, where there is one to be said
+        self.caveat = str(
+            getattr(denoiser, "caveat", "")
+        )  # a sentence about every result, where there is one to be said
         total = sha256(canonical(identity))
         for key, value in sorted(net.state_dict().items()):
             total.update(canonical([key, str(value.dtype), list(value.shape)]))

@@ -240,7 +240,7 @@ class Execution:
                     results = yield from self._explain(meter, model, [works[n] for n in good], ready, ctx)
                 for n, result, t, item in zip(good, results, top, ready, strict=True):
                     if isinstance(result, Mapping):
-                        provenance = self._provenance(chunk, meter)
+                        provenance = self._provenance(model, chunk, meter)
                         result = {"prediction": t, "target": item.target.json(), "provenance": provenance, **result}
                     outcomes[n] = result
         finally:
@@ -361,7 +361,7 @@ class Execution:
         curves = self._put(found.check()) if found is not None else None
         return {"measure": work.measure, "check": {**record, "curves": curves}}
 
-    def _provenance(self, chunk: int, meter: Meter) -> dict[str, Any]:
+    def _provenance(self, model: Any, chunk: int, meter: Meter) -> dict[str, Any]:
         device = (
             torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"cpu ({platform.machine()})"
         )
@@ -371,7 +371,7 @@ class Execution:
             "chunk": chunk,
             "seconds": round(meter.seconds, 4),
             "forwards": meter.passes,
-            "versions": VERSIONS,
+            "versions": {**VERSIONS, **getattr(model, "versions", {})},
         }
 
 

@@ -76,7 +76,7 @@ class Models:
             self.problems[path] = f"There are two models named {name}."
             return
         given = path.removeprefix(f"{called}=")
-        self._known[name] = {**info, "id": name, "source": source, "given": given}
+        self._known[name] = {"source": source, **info, "id": name, "given": given}
         indices: dict[str, list[int]] = {}
         for i, c in enumerate(info["classes"]):
             indices.setdefault(c.casefold(), []).append(i)

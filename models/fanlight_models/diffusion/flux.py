@@ -102,7 +102,8 @@ def packed(z: Tensor) -> Tensor:
 
 def unpacked(patches: Tensor, rows: int, columns: int) -> Tensor:
     """Back from `packed`: -> (B, C, rows, columns)."""
-    return torch.nn.functional.pixel_shuffle(patches.transpose(1, 2).unflatten(2, (rows // 2, columns // 2)), 2)
+    grid = patches.transpose(1, 2).reshape(len(patches), -1, rows // 2, columns // 2)
+    return torch.nn.functional.pixel_shuffle(grid, 2)
 
 
 def places(rows: int, columns: int) -> Tensor:

@@ -32,31 +32,36 @@ PIPELINES = {
 _DISTILLED = re.compile(r"turbo|lightning|lcm|hyper-?sd|schnell", re.IGNORECASE)
 
 
-def read(folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Stable | StableThree | Flux:
+def read(
+    folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32, name: str = ""
+) -> Stable | StableThree | Flux:
     """A model from a folder.
+
+    Args: name: what it is called, where the folder is called otherwise; a network distilled into few steps is known by it too.
 
     Errors: BadFolder for a folder of another kind, pickled weights, an unknown prediction type, or a network that was distilled into few steps;
     ImportError without diffusers."""
+    name = name or folder.name
     index = _json(folder / "model_index.json")
     kind = str(index.get("_class_name", "nothing"))
     if kind not in PIPELINES:
-        raise BadFolder(f"“{folder.name}” holds a {kind}. Supported: {', '.join(PIPELINES)}.")
+        raise BadFolder(f"“{name}” holds a {kind}. Supported: {', '.join(PIPELINES)}.")
     said = own(folder)
     for part in (*PIPELINES[kind], *(() if "space_to_depth" in said else ("vae",))):
         if not list((folder / part).glob("*.safetensors")):
             raise BadFolder(
-                f"The {part} of “{folder.name}” has no weights as safetensors; pickles are not opened. Convert them first."
+                f"The {part} of “{name}” has no weights as safetensors; pickles are not opened. Convert them first."
             )
         if strange := strangers(folder / part):
             raise BadFolder(
-                f"The index of the weights of {part} of “{folder.name}” names {', '.join(strange[:3])}; only safetensors beside it are opened."
+                f"The index of the weights of {part} of “{name}” names {', '.join(strange[:3])}; only safetensors beside it are opened."
             )
     network = PIPELINES[kind][0]
     config, scheduler = _json(folder / network / "config.json"), _json(folder / "scheduler/scheduler_config.json")
-    named = f"{folder.name} {index.get('_name_or_path', '')} {config.get('_name_or_path', '')}"
+    named = f"{name} {index.get('_name_or_path', '')} {config.get('_name_or_path', '')}"
     if scheduler.get("_class_name") == "LCMScheduler" or config.get("time_cond_proj_dim") or _DISTILLED.search(named):
         raise BadFolder(
-            f"“{folder.name}” was distilled to draw in few steps: it no longer predicts the mean of the noise, so that its errors are no information."
+            f"“{name}” was distilled to draw in few steps: it no longer predicts the mean of the noise, so that its errors are no information."
         )
     if kind == "FluxPipeline":
         guided(config)
