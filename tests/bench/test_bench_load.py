@@ -12,7 +12,9 @@ import pytest
 
 from fanlight.bench import _mutants as mutants, fuzz, load
 from fanlight.bench._arrivals import Phase, arrive
+from fanlight.bench._figures import figures, passed
 from fanlight.bench._table import replaced
+from fanlight.errors import FanlightError
 
 
 def phase(seconds: float, pause: float, statuses: tuple[int, ...] = (200,)) -> Phase:
@@ -51,6 +53,74 @@ def test_recovery_is_when_the_last_slow_window_was_over() -> None:
     assert load.recovered(after, held) == 6.0
     after.when = [(n / 10, "record", 11.0) for n in range(200)]
     assert load.recovered(after, held) == 0.0
+
+
+def test_what_was_not_answered_is_no_recovery() -> None:
+    held, after = Phase(), Phase(seconds=20.0)
+    assert load.recovered(after, held) != load.recovered(after, held), "NaN where there is nothing to compare with"
+    held.answered["record"] = [10.0] * 100
+    assert load.recovered(after, held) == 20.0, "not a single answer"
+    after.when = [(n / 10, "record", 10.0) for n in range(200) if not 80 <= n < 100]
+    assert load.recovered(after, held) == 10.0, "none in the window from 8 to 10"
+    after.when = [(n / 10, "record", 10.0) for n in range(200)]
+    after.unanswered = [12.5]
+    assert load.recovered(after, held) == 14.0, "a refusal"
+    assert phase(0.5, 0.0, (429, 500)).unanswered, "of both kinds"
+
+
+def test_a_target_that_was_not_measured_is_not_met() -> None:
+    held, over, after = (phase(0.5, 0.0, statuses) for statuses in ((200,), (200, 429), (200,)))
+    held.answered["new"], over.answered["new"] = [1.0], [1.0]
+    sizes = [(5.0 * n, 500.0) for n in range(load.LOOKS)]
+    found = load._found(20.0, held, over, after, sizes)
+    wanted = {name for name, d in load.FIGURES.items() if d.target}
+    assert wanted <= set(found)
+    good = {name: [0.0] for name in load.FIGURES}
+    assert passed(figures(load.FIGURES, good), load.FIGURES)
+    for name in wanted:
+        some = figures(load.FIGURES, {k: v for k, v in good.items() if k != name})
+        assert passed(some) and not passed(some, load.FIGURES), name
+    assert "memory_slope" not in load._found(20.0, held, over, after, sizes[1:])
+    over.refused.clear()
+    assert "refused_p95" not in load._found(20.0, held, over, after, sizes)
+
+
+def test_a_run_with_its_defaults_ends_within_a_quarter_of_an_hour_and_can_tell_what_it_is_for() -> None:
+    chosen = load._options([])
+    assert chosen.held >= 600 and chosen.overload >= 120
+    assert load.planned(chosen) <= 900
+    with pytest.raises(SystemExit):
+        load._options(["--recovery", "30"])
+
+
+@pytest.mark.parametrize(("can", "found"), [(45.0, 39.0625), (5.0, 4.8828)])
+def test_what_the_server_can_take_is_looked_for_above_and_below_the_first_rate(
+    can: float, found: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[float] = []
+
+    async def arriving(asks: object, rate: float, *_: object, **__: object) -> Phase:
+        tried.append(rate)
+        made = Phase(seconds=6.0)
+        made.answered["record"] = [10.0 if rate <= can else 100.0]
+        return made
+
+    monkeypatch.setattr(load, "arrive", arriving)
+    monkeypatch.setattr(load, "_left", lambda _: 0)
+    monkeypatch.setattr(load, "_quiet", lambda _: None)
+    rate = asyncio.run(load._capacity({}, load._options([]), random.Random(0), None))  # type: ignore[arg-type]
+    assert rate == pytest.approx(found, rel=0.01) and rate <= can and len(tried) <= load.STEPS
+
+
+def test_a_server_that_keeps_up_with_nothing_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def arriving(*_: object, **__: object) -> Phase:
+        return Phase(seconds=6.0)
+
+    monkeypatch.setattr(load, "arrive", arriving)
+    monkeypatch.setattr(load, "_left", lambda _: 0)
+    monkeypatch.setattr(load, "_quiet", lambda _: None)
+    with pytest.raises(FanlightError, match="did not keep up"):
+        asyncio.run(load._capacity({}, load._options([]), random.Random(0), None))  # type: ignore[arg-type]
 
 
 def test_shares_are_those_that_are_stated() -> None:

@@ -35,6 +35,8 @@ class Phase:
     errors: Counter[str] = field(default_factory=Counter)
     when: list[tuple[float, str, float]] = field(default_factory=list)
     """(seconds since the start, kind, milliseconds) of every good answer."""
+    unanswered: list[float] = field(default_factory=list)
+    """Seconds since the start of every refusal and error."""
     seconds: float = 0.0
     late: list[float] = field(default_factory=list)
     """Milliseconds by which this program itself was late in sending."""
@@ -77,6 +79,7 @@ async def _one(phase: Phase, kind: str, ask: Ask, number: int, begun: float, due
         answer = await ask(number)
     except httpx.HTTPError as e:
         phase.errors[f"{kind}: {type(e).__name__}"] += 1
+        phase.unanswered.append(due)
         return
     took = 1000 * (time.perf_counter() - begun - due)
     if answer.status_code < 400:
@@ -84,7 +87,9 @@ async def _one(phase: Phase, kind: str, ask: Ask, number: int, begun: float, due
         phase.when.append((due, kind, took))
     elif answer.status_code == 429:
         phase.refused.append(took)
+        phase.unanswered.append(due)
     elif answer.status_code == 409 and kind == "live":
         phase.dropped += 1
     else:
         phase.errors[f"{kind}: {answer.status_code} {answer.text[:120]}"] += 1
+        phase.unanswered.append(due)

@@ -86,9 +86,10 @@ def figures(
     }
 
 
-def passed(found: Mapping[str, Figure]) -> bool:
-    """Whether every stated target among `found` was met."""
-    return all(f.met is not False for f in found.values())
+def passed(found: Mapping[str, Figure], declared: Mapping[str, Declared] | None = None) -> bool:
+    """Whether every stated target among `found` was met. Args: declared: what there must be; of these a target that was not measured is not met."""
+    missing = [name for name, d in (declared or {}).items() if d.target and name not in found]
+    return not missing and all(f.met is not False for f in found.values())
 
 
 def percentile(values: Sequence[float], p: float) -> float:

@@ -26,10 +26,14 @@ from fanlight.bench._machine import machine, today, versions
 from fanlight.bench._processes import memory, tree
 from fanlight.bench._server import Server, fanlight
 from fanlight.cli.output import say
+from fanlight.errors import FanlightError
 
 STORED, LIVE, PEOPLE, RECORDS = 30.0, 100.0, 10, 32
 SHARES = {"record": 0.40, "gallery": 0.08, "map": 0.14, "thumbnail": 0.08, "live": 0.20, "new": 0.10}
 CALM = 1.5  # times the 95th percentile of the held phase
+RECOVERED = 30.0  # seconds
+STEPS, AROUND = 14, 40.0  # most rates that are tried; seconds for starting the server and filling it
+LOOKS = 10  # at memory, without which nothing is said about how it grows
 FIGURES = {
     "capacity": Declared(measures="Rate at which the server kept up", unit="requests/s"),
     "held_rate": Declared(measures="Held: rate", unit="requests/s"),
@@ -51,7 +55,7 @@ FIGURES = {
     "over_live": Declared(measures="Overload: live edit, the same", at_most=CALM),
     "over_new": Declared(measures="Overload: new question that was accepted, the same", at_most=CALM),
     "refused_p95": Declared(measures="Overload: 429, 95th percentile", unit="ms", at_most=50),
-    "recovery": Declared(measures="From the end of the overload until answers are as in the held phase", unit="s", at_most=30),
+    "recovery": Declared(measures="From the end of the overload until answers are as in the held phase", unit="s", at_most=RECOVERED),
     "sender_late": Declared(measures="Held: this program was late in sending, 95th percentile", unit="ms"),
 }  # fmt: skip
 
@@ -69,7 +73,13 @@ def run(options: Sequence[str]) -> dict[str, Any]:
         with started as server:
             found, remarks, errors = asyncio.run(_measured(server, chosen))
     made = figures(FIGURES, found, remarks)
-    return {**about, **made, "errors": errors, "passed": passed(made)}
+    return {**about, **made, "errors": errors, "passed": passed(made, FIGURES)}
+
+
+def planned(chosen: argparse.Namespace) -> float:
+    """Seconds that a run with these options takes at most, if the server finishes its jobs between the phases."""
+    series = 0.0 if chosen.rate else STEPS * chosen.step
+    return float(AROUND + series + chosen.held + chosen.overload + chosen.recovery)
 
 
 async def _measured(
@@ -97,9 +107,11 @@ async def _measured(
     sizes = seen if isinstance(seen, list) else []
     found = _found(capacity, held, over, after, sizes)
     found["open_jobs"] = [left]
-    remarks = {"recovery": "Until the end of the phase." if found["recovery"][0] >= chosen.recovery else ""}
-    if len(sizes) < 10:
-        remarks["memory_slope"] = f"Looked at {len(sizes)} times: too short a phase to say."
+    remarks = {}
+    if found.get("recovery", [0.0])[0] >= chosen.recovery:
+        remarks["recovery"] = "Not until the end of the phase."
+    if over.dropped:
+        remarks["over_live"] = f"{over.dropped} edits were overtaken by a newer one."
     return found, remarks, {k: n for phase in (held, over, after) for k, n in phase.errors.most_common(5)}
 
 
@@ -119,7 +131,7 @@ def _found(
     }  # fmt: skip
     if over.refused:
         found["refused_p95"] = percentile(over.refused, 95)
-    if sizes:
+    if len(sizes) >= LOOKS:
         found |= {"memory_slope": slope(sizes), "memory": sizes[-1][1]}
     return {name: [float(value)] for name, value in found.items() if value == value}
 
@@ -133,31 +145,49 @@ def slope(sizes: Sequence[tuple[float, float]]) -> float:
 
 
 def recovered(after: Phase, held: Phase, window: float = 2.0) -> float:
-    """Seconds from which on every window's 95th percentile of stored records is within CALM times that of the held phase."""
+    """Seconds from which on every window is as in the held phase: no refusal, no error, and the 95th percentile of stored records within CALM times
+    that of the held phase. A window without a stored record is not; NaN where the held phase says nothing."""
+    if not held.answered["record"]:
+        return float("nan")
     bound = CALM * held.p("record", 95)
-    windows: dict[int, list[float]] = {}
+    windows: dict[int, list[float]] = {n: [] for n in range(int(after.seconds / window))}
     for due, kind, took in after.when:
         if kind == "record":
             windows.setdefault(int(due / window), []).append(took)
-    bad = [n for n, times in windows.items() if percentile(times, 95) > bound]
+    bad = [n for n, times in windows.items() if not times or percentile(times, 95) > bound]
+    bad += [int(due / window) for due in after.unanswered]
     return window * (max(bad) + 1) if bad else 0.0
 
 
 async def _capacity(
     asks: dict[str, tuple[float, Ask]], chosen: argparse.Namespace, rng: random.Random, server: Server
 ) -> float:
-    """The highest rate of the series at which the server kept up."""
-    rate, best = float(chosen.first), 0.0
-    while True:
+    """The highest rate of a series at which the server kept up. Other work on the machine may spoil a step, so a rate is tried twice; where the
+    server does not keep up with the first one, the series falls."""
+    rate, best, failed = float(chosen.first), 0.0, 0
+    for _ in range(STEPS):
         phase = await arrive(asks, rate, chosen.step, rng, limit=1000)
         busy = await asyncio.to_thread(_left, server)
-        kept = not phase.errors and not phase.refused and phase.p("record", 75) <= STORED and busy <= rate
+        kept = not phase.unanswered and not phase.errors and phase.p("record", 75) <= STORED and busy <= rate
         say(f"{rate:.0f} requests/s: stored {phase.p('record', 50):.1f} ms, 95 % {phase.p('record', 95):.1f} ms; "
             f"live 95 % {phase.p('live', 95):.1f} ms; {len(phase.refused)} refused, {busy} jobs left.")  # fmt: skip
         await asyncio.to_thread(_quiet, server)
-        if not kept:
-            return best or rate / 1.25
-        best, rate = rate, rate * 1.25
+        if kept:
+            best, failed = max(best, rate), 0
+            if rate < chosen.first:
+                return best
+            rate *= 1.25
+        elif failed:
+            if best:
+                return best
+            rate, failed = rate / 1.6, 0
+        else:
+            failed = 1
+    if not best:
+        raise FanlightError(
+            f"The server did not keep up with {chosen.first:g} requests a second, nor with fewer.", code="too_slow"
+        )
+    return best
 
 
 async def _watched(server: Server) -> list[tuple[float, float]]:
@@ -239,17 +269,25 @@ def _left(server: Server) -> int:
 
 def _quiet(server: Server) -> None:
     with _api.client(server) as http:
-        _api.until_quiet(http)
+        _api.until_quiet(http, patience=60)
 
 
 def _options(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fanlight bench load --", description=__doc__)
     parser.add_argument("--held", type=float, default=600.0, help="seconds at 70 %%")
     parser.add_argument("--overload", type=float, default=120.0, help="seconds at 200 %%")
-    parser.add_argument("--recovery", type=float, default=60.0, help="seconds at 70 %% again")
-    parser.add_argument("--step", type=float, default=15.0, help="seconds of each rate of the series")
+    parser.add_argument("--recovery", type=_recovery, default=45.0, help="seconds at 70 %% again")
+    parser.add_argument("--step", type=float, default=6.0, help="seconds of each rate of the series")
     parser.add_argument("--first", type=float, default=20.0, help="first rate of the series, requests a second")
     parser.add_argument("--rate", type=float, help="what the server can take, instead of looking for it")
     parser.add_argument("--threads", type=int, default=1, help="of torch in the server")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args(given)
+
+
+def _recovery(given: str) -> float:
+    """A phase no longer than the target could not tell that it was missed."""
+    seconds = float(given)
+    if seconds < RECOVERED + 5:
+        raise argparse.ArgumentTypeError(f"{given} is too short to tell; at least {RECOVERED + 5:g} seconds")
+    return seconds
