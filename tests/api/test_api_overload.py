@@ -184,6 +184,54 @@ def test_who_waits_for_something_else_leaves_the_seat_to_others(monkeypatch: pyt
     assert 0.05 < asyncio.run(run(says=False)) < 1
 
 
+def test_where_all_are_slow_no_more_than_some_are_let_in_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overload, "AWAY", 0.02)
+    monkeypatch.setattr(overload, "PATIENCE", 0.3)
+
+    async def run() -> None:
+        app = Slow(5.0)
+        middleware = Overload(app, 1)
+        waiting = [asyncio.create_task(asker(middleware)()) for _ in range(10)]
+        await asyncio.sleep(0.6)
+        assert app.now == 1 + overload.BESIDE
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert (middleware.seats.taken, middleware.seats.beside, middleware.seats.waiting) == (0, 0, 0)
+
+    asyncio.run(run())
+
+
+def test_a_client_that_is_slow_to_send_keeps_no_seat_from_others() -> None:
+    async def run() -> None:
+        sent = asyncio.Event()
+
+        async def slowly() -> Message:
+            await sent.wait()
+            return await _nothing()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "POST":
+                await receive()
+                assert middleware.seats.taken == 1, "counted again once it is worked on"
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        async def ignored(_: Message) -> None:
+            return
+
+        middleware = Overload(app, 1)
+        scope = {"type": "http", "method": "POST", "path": "/login", "headers": []}
+        slow = asyncio.create_task(middleware(scope, slowly, ignored))
+        await asyncio.sleep(0.01)
+        assert middleware.seats.taken == 1
+        assert (await asker(middleware)())[0]["status"] == 200 and not slow.done()
+        sent.set()
+        await slow
+        assert middleware.seats.taken == 0
+
+    asyncio.run(run())
+
+
 def test_a_seat_is_free_again_whatever_ended_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overload, "PATIENCE", 0.05)
 
@@ -203,16 +251,16 @@ def test_a_seat_is_free_again_whatever_ended_the_request(monkeypatch: pytest.Mon
         gone[0].cancel()
         await asyncio.sleep(0.01)
         assert seats.waiting == 2
-        seat.leave()
+        seat.close()
         gone[1].cancel()  # it has just been given the seat, which goes on to the next
-        (await gone[2]).leave()
+        (await gone[2]).close()
         with pytest.raises(asyncio.CancelledError):
             await gone[1]
         assert seats.taken == 0 and seats.waiting == 0
         kept = await seats.enter()
         with pytest.raises(TooBusy):
             await seats.enter()
-        kept.leave()
+        kept.close()
         assert seats.taken == 0 and seats.waiting == 0
 
     asyncio.run(run())

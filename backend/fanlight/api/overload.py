@@ -30,7 +30,11 @@ INTERVAL = 1.0  # seconds of longer waits that are; a stall of the machine or of
 PATIENCE = 2.0  # seconds that a request of a burst waits at most
 SHORT = 0.015  # seconds that it waits at most while there is too much
 EASED = 1.0  # seconds without a refusal after which there is not
-AWAY = 0.25  # seconds after which a request waits for something else than this process: its seat is free again
+CLIENT = 0.05  # seconds without a byte of the body after which a request waits for its client: others may have its seat meanwhile
+AWAY = 1.0  # seconds after which it is taken to wait for something else, too: an upload, an export, a far store
+BESIDE = (
+    4  # times the limit: most requests beside it that are taken to do so; where all are slow, it is the server that is
+)
 AGAIN = (
     1,
     3,
@@ -48,22 +52,41 @@ class Seat:
     """A request in progress, counted until it leaves: at its end, or where it begins to wait for something else."""
 
     def __init__(self, seats: Seats):
-        self._seats, self._taken = seats, True
-        self._timer = asyncio.get_running_loop().call_later(AWAY, self.leave)
+        self._seats, self._taken, self._beside = seats, True, False
+        self._timer = asyncio.get_running_loop().call_later(AWAY, self._slow)
 
     def leave(self) -> None:
         """On the event loop. Twice is once."""
         if self._taken:
             self._taken = False
-            self._timer.cancel()
             self._seats.free()
+
+    def back(self) -> None:
+        """What it waited for is there; in the middle of a request nobody waits for a seat."""
+        if not self._taken and not self._beside:
+            self._taken = True
+            self._seats.taken += 1
+
+    def close(self) -> None:
+        """The request is over."""
+        self._timer.cancel()
+        self.leave()
+        if self._beside:
+            self._beside = False
+            self._seats.beside -= 1
+
+    def _slow(self) -> None:
+        if self._taken and self._seats.beside < BESIDE * self._seats.limit:
+            self._beside = True
+            self._seats.beside += 1
+            self.leave()
 
 
 class Seats:
     """The requests in progress, and those that wait for one of them to end. Args: limit: of those in progress; clock: seconds, monotonic."""
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic):
-        self.limit, self.taken, self.pressed = limit, 0, False
+        self.limit, self.taken, self.beside, self.pressed = limit, 0, 0, False
         self._clock = clock
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._calm = clock()  # when somebody last got in who had hardly waited
@@ -169,10 +192,24 @@ class Overload:
             return
         mark = _here.set(seat)
         try:
-            await self.app(scope, receive, send)
+            await self.app(scope, _unhurried(receive, seat), send)
         finally:
             _here.reset(mark)
-            seat.leave()
+            seat.close()
+
+
+def _unhurried(receive: Receive, seat: Seat) -> Receive:
+    """A client that is slow to send its body keeps no seat from others."""
+
+    async def wrapped() -> Message:
+        timer = asyncio.get_running_loop().call_later(CLIENT, seat.leave)
+        try:
+            return await receive()
+        finally:
+            timer.cancel()
+            seat.back()
+
+    return wrapped
 
 
 async def _refuse(error: TooBusy, scope: Scope, send: Send) -> None:
