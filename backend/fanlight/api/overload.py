@@ -26,8 +26,10 @@ from fanlight.errors import TooBusy
 log = structlog.get_logger()
 
 TARGET = 0.1  # seconds of waiting that are no sign of anything
-INTERVAL = 1.0  # seconds of longer waits that are; a stall of the machine or of the disk is over by then
-PATIENCE = 2.0  # seconds that a request of a burst waits at most
+INTERVAL = (
+    3.0  # seconds of longer waits that are; a burst is answered by then, a stall of the machine or of the disk over
+)
+PATIENCE = 5.0  # seconds that a request of a burst waits at most
 SHORT = 0.015  # seconds that it waits at most while there is too much
 EASED = 1.0  # seconds without a refusal after which there is not
 CLIENT = 0.05  # seconds without a byte of the body after which a request waits for its client: others may have its seat meanwhile

@@ -57,6 +57,7 @@ FIGURES = {
     "refused_p95": Declared(measures="Overload: 429, 95th percentile", unit="ms", at_most=50),
     "recovery": Declared(measures="From the end of the overload until answers are as in the held phase", unit="s", at_most=RECOVERED),
     "sender_late": Declared(measures="Held: this program was late in sending, 95th percentile", unit="ms"),
+    "over_late": Declared(measures="Overload: this program was late in sending, 95th percentile", unit="ms"),
 }  # fmt: skip
 
 
@@ -128,6 +129,7 @@ def _found(
         "over_refused": len(over.refused) / max(answers, 1), "over_stored": over.p("record", 95) / held.p("record", 95),
         "over_live": over.p("live", 95) / held.p("live", 95), "over_new": over.p("new", 95) / held.p("new", 95),
         "recovery": recovered(after, held), "sender_late": percentile(held.late, 95) if held.late else float("nan"),
+        "over_late": percentile(over.late, 95) if over.late else float("nan"),
     }  # fmt: skip
     if over.refused:
         found["refused_p95"] = percentile(over.refused, 95)
