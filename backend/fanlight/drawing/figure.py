@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from fanlight import images
 from fanlight.drawing import lettering
-from fanlight.drawing.base import Legend
+from fanlight.drawing.base import Legend, Table
 from fanlight.drawing.colour import rgb
 from fanlight.drawing.number import digits, signed
 from fanlight.drawing.section import Section
@@ -99,6 +99,9 @@ def layout(section: Section, picture: bytes, overlay: bytes) -> tuple[int, list[
     for line in lines(section.sentence, 20):
         marks.append(Text(MARGIN, y, line, 20))
         y += 28
+    if section.inside is not None:
+        found, y = _table(section.inside, y + 6)
+        marks += found
     for line in lines(section.badge.text.capitalize() + ".", 20):
         marks.append(Text(MARGIN, y, line, 20))
         y += 28
@@ -107,6 +110,20 @@ def layout(section: Section, picture: bytes, overlay: bytes) -> tuple[int, list[
         marks.append(Text(MARGIN, y, line, 15, QUIET))
         y += 21
     return y + MARGIN - 15, marks
+
+
+def _table(table: Table, y: float) -> tuple[list[Mark], float]:
+    """The rows of a table under each other, numbers to the right; and where it ends."""
+    first, column = 460, 190
+    marks: list[Mark] = []
+    for n, row in enumerate((table.columns, *table.rows)):
+        colour = QUIET if n == 0 else INK
+        marks.append(Text(MARGIN, y, _cut(str(row[0]), 18, first), 18, colour))
+        for k, cell in enumerate(row[1:], 1):
+            words = digits(cell) if isinstance(cell, float) else str(cell)
+            marks.append(Text(MARGIN + first + k * column, y, _cut(words, 18, column - GAP), 18, colour, "end"))
+        y += 26
+    return marks, y + 10
 
 
 def svg(section: Section, picture: bytes, overlay: bytes) -> str:

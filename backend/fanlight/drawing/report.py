@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from fanlight.drawing import figure
+from fanlight.drawing import base, figure
 from fanlight.drawing.number import day, digits
 from fanlight.drawing.section import Section
 from fanlight.images import png
@@ -37,6 +37,11 @@ def pdf(section: Section, pictures: Mapping[str, bytes], *, created: float) -> b
 
     def drawn(blob: bytes, width: float, ratio: float) -> Any:
         return Image(io.BytesIO(blob), width, width * ratio)
+
+    def rows_of(table: base.Table) -> Any:
+        rows = [[say(c, "small") for c in table.columns]]
+        rows += [[say(_cell(v), "small") for v in row] for row in table.rows[:40]]
+        return _table(rows, [wide / len(table.columns)] * len(table.columns))
 
     wide = 172 * mm - 12  # a frame keeps 6 points free at either side
     side = wide / 2 - 2 * mm
@@ -66,6 +71,8 @@ def pdf(section: Section, pictures: Mapping[str, bytes], *, created: float) -> b
         )
         flow += [Spacer(1, 2 * mm), colours, words]
     flow += [say("In words", "head"), say(section.sentence)]
+    if section.inside is not None:
+        flow += [say("Inside the region", "head"), rows_of(section.inside)]
     if section.edited:
         flow.append(say(section.edited))
     if section.answers:
@@ -81,10 +88,7 @@ def pdf(section: Section, pictures: Mapping[str, bytes], *, created: float) -> b
             flow += [say(title, "head"), say(words)]
     if section.table is not None:
         flow.append(say("Regions as a table", "head"))
-        count = len(section.table.columns)
-        rows = [[say(c, "small") for c in section.table.columns]]
-        rows += [[say(_cell(v), "small") for v in row] for row in section.table.rows[:40]]
-        flow.append(_table(rows, [wide / count] * count))
+        flow.append(rows_of(section.table))
         if len(section.table.rows) > 40:
             flow.append(say(f"The first 40 of {len(section.table.rows)} rows; the others are in the CSV.", "quiet"))
     flow += [say("Where the numbers come from", "head")]

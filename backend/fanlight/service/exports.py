@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from fanlight.artifact import Artifact
 from fanlight.drawing import figure, report, values
 from fanlight.drawing.section import Section, section
+from fanlight.drawing.seen import Seen
 from fanlight.errors import Conflict, InvalidField, NotFound
 from fanlight.explainers.registry import registry
 from fanlight.service import pictures, shares
@@ -31,6 +32,8 @@ MEDIA: dict[Form, str] = {
     "bib": "application/x-bibtex; charset=utf-8",
     "json": "application/json",
 }
+MARKED: tuple[Form, ...] = ("html", "pdf", "svg", "png", "json")
+"""What shows a region."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +53,44 @@ class Whole:
         return pictures.drawn(self.context.blobs, self.snapshot, 0, name)
 
 
-def export(context: Context, visitor: Visitor, ident: str, form: Form) -> bytes:
+def export(context: Context, visitor: Visitor, ident: str, form: Form, region: str | None = None) -> bytes:
     """The file.
+
+    Args:
+        region: of a result of words, places of its maps as `drawing.seen` packs them: marked on the picture, with what each word says inside.
 
     Raises:
         NotFound: the explanation was deleted or never was; or its arrays are no longer stored.
         Conflict: it is not finished; or what the form needs is not installed.
-        InvalidField: this kind of result, or its method, has nothing of that form.
+        InvalidField: this kind of result, or its method, has nothing of that form; or no such region.
     """
-    if form == "html":
-        return pictures.export(context, visitor, [ident]).encode()
-    return WRITERS[form](_whole(context, visitor, ident))
+    if region is None:
+        if form == "html":
+            return pictures.export(context, visitor, [ident]).encode()
+        return WRITERS[form](_whole(context, visitor, ident, {}))
+    if form not in MARKED:
+        raise InvalidField(
+            f"A region is drawn in {', '.join(MARKED)}; {form} holds the whole result.",
+            given=form,
+            allowed=list(MARKED),
+            hint="Leave `region` out.",
+        )
+    view = {"region": region}
+    whole = _whole(context, visitor, ident, view)
+    if not Seen.of(view).fits(whole.drawn):
+        own = whole.drawn.arrays["floor"].shape if whole.drawn.kind == "words" else None
+        raise InvalidField(
+            "A region is marked on results of words; this is another."
+            if own is None
+            else f"The maps of this result have {own[1]} x {own[0]} places.",
+            code="invalid_region",
+            given=region[:60],
+            hint="The page of words has it in its address.",
+        )
+    return pictures.export(context, visitor, [ident], view).encode() if form == "html" else WRITERS[form](whole)
 
 
-def _whole(context: Context, visitor: Visitor, ident: str) -> Whole:
+def _whole(context: Context, visitor: Visitor, ident: str, view: dict[str, Any]) -> Whole:
     def act(conn: Connection) -> tuple[dict[str, Any], str]:
         row = find(conn, visitor.workspace, ident)
         if row.state != "succeeded":
@@ -73,7 +100,7 @@ def _whole(context: Context, visitor: Visitor, ident: str) -> Whole:
                 given=ident,
             )
         method = registry(context.explainers).get(row.explainer)
-        return shares.snapshot(context, conn, [row], view={}, expires=None), method.paper.bibtex if method else ""
+        return shares.snapshot(context, conn, [row], view=view, expires=None), method.paper.bibtex if method else ""
 
     snapshot, bibtex = context.db.read(act)
     record = snapshot["explanations"][0]
@@ -82,7 +109,7 @@ def _whole(context: Context, visitor: Visitor, ident: str) -> Whole:
         raise NotFound("This explanation has no stored result to export.", code="unknown_artifact", given=ident)
     blob = context.blobs.get(digest)
     drawn = Artifact.from_bytes(blob)
-    return Whole(context, snapshot, record, blob, drawn, section(record, drawn, {}, lambda _name: None), bibtex)
+    return Whole(context, snapshot, record, blob, drawn, section(record, drawn, view, lambda _name: None), bibtex)
 
 
 def _figure(draw: Callable[[Section, bytes, bytes], str | bytes]) -> Callable[[Whole], bytes]:
@@ -125,6 +152,7 @@ def _json(whole: Whole) -> bytes:
         "checks": {row.name: row.line for row in said.rows if row.sentence},
         "scale": asdict(said.legend) if said.legend else None,
         "table": asdict(said.table) if said.table else None,
+        **({"inside": asdict(said.inside)} if said.inside else {}),
         "facts": {name: full or value for name, value, full in said.facts},
         "bibtex": whole.bibtex,
     }

@@ -46,8 +46,8 @@ def social(context: Context, visitor: Visitor, ident: str) -> bytes:
     return _preview(context.blobs, _frozen(context, visitor, ident), {})
 
 
-def export(context: Context, visitor: Visitor, ids: list[str]) -> str:
-    """One HTML file with everything in it."""
+def export(context: Context, visitor: Visitor, ids: list[str], view: Frozen | None = None) -> str:
+    """One HTML file with everything in it. Args: view: what was looked at, as of a share."""
 
     def act(conn: Connection) -> dict[str, Any]:
         rows = [find(conn, visitor.workspace, i) for i in ids]
@@ -58,7 +58,7 @@ def export(context: Context, visitor: Visitor, ids: list[str]) -> str:
                     code="not_finished",
                     given=row.id,
                 )
-        return shares.snapshot(context, conn, rows, view={}, expires=None)
+        return shares.snapshot(context, conn, rows, view=dict(view or {}), expires=None)
 
     snapshot = context.db.read(act)
 

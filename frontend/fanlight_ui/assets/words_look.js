@@ -113,6 +113,7 @@
     $("wd-clear").disabled = !n;
     for (const b of root.querySelectorAll("[data-brush]")) b.setAttribute("aria-pressed", String((b.dataset.brush === "out") === !!page.rubbing));
     set(node("region-said"), n ? `${n} of ${(w * h).toLocaleString("en")} places, ${number((100 * n) / (w * h), 2)} % of the picture` : "Nothing is marked: draw on the picture or a map; or Space on it marks the place under the cross.");
+    exported(packed(page));
     const table = node("inside");
     if (!n) return table.replaceChildren();
     const rows = [
@@ -129,6 +130,17 @@
   }
 
   // The border is dark beside light, to be seen on every colour. On the picture what is outside is dimmed; colours of maps are numbers and stay.
+  // Files that show a region are asked for with it.
+  function exported(region) {
+    for (const a of document.querySelectorAll("#ex-export a")) {
+      const url = new URL(a.href);
+      if (!/\/export\.(html|pdf|svg|png|json)$/.test(url.pathname)) continue;
+      if (region) url.searchParams.set("region", region);
+      else url.searchParams.delete("region");
+      a.href = url.href;
+    }
+  }
+
   function outline(region, w, h, dim) {
     const k = Math.max(4, Math.round(256 / Math.max(w, h))), made = Object.assign(document.createElement("canvas"), { width: w * k, height: h * k }), pen = made.getContext("2d");
     const on = (r, c) => r >= 0 && c >= 0 && r < h && c < w && region[r * w + c];
