@@ -25,29 +25,21 @@ from fanlight.errors import TooBusy
 
 log = structlog.get_logger()
 
-TARGET = 0.1  # seconds of waiting that are no sign of anything
-INTERVAL = (
-    3.0  # seconds of longer waits that are; a burst is answered by then, a stall of the machine or of the disk over
-)
+TARGET = 0.5  # seconds of waiting that are no sign: some dozens of clients that ask again once they are answered wait as long
+INTERVAL = 2.0  # seconds of longer waits that are: a burst, or a stall of the disk, is over by then
 PATIENCE = 5.0  # seconds that a request of a burst waits at most
 SHORT = 0.015  # seconds that it waits at most while there is too much
 EASED = 1.0  # seconds without a refusal after which there is not
 CLIENT = 0.05  # seconds without a byte of the body after which a request waits for its client: others may have its seat meanwhile
 AWAY = 1.0  # seconds after which it is taken to wait for something else, too: an upload, an export, a far store
-BESIDE = (
-    4  # times the limit: most requests beside it that are taken to do so; where all are slow, it is the server that is
-)
+BESIDE = 4  # times the limit: most requests that are taken to do so; where more are slow, it is the server that is
 AGAIN = (
     1,
     3,
-)  # bounds of Retry-After in seconds, at random, so that those who were refused together do not come back together
+)  # bounds of Retry-After in seconds; at random, so that who was refused together does not come back together
 FREE = ("/healthz", "/readyz", "/metrics", "/favicon.ico", *ENDLESS)
 FILES = ("/assets/", "/_dash-component-suites/", "/_favicon")
-REFUSED = (
-    "/api/",
-    "/s/",
-    "/login",
-)  # pages are counted, but never refused: one whose callback gets no answer stands still
+REFUSED = ("/api/", "/s/", "/login")  # not pages, which are counted: one whose callback gets no answer stands still
 
 
 class Seat:
