@@ -115,6 +115,8 @@ def rule() -> Component:
         [
             html.H2("What counts as redundant"),
             html.Div(className="wd-rule", **place("rule")),
+            html.Div(id="wd-sources", hidden=True),
+            html.P(className="quiet", role="status", hidden=True, **place("chances-said")),
             html.P(className="quiet", **place("rule-said")),
         ],
         className="card pad",

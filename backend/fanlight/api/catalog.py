@@ -136,6 +136,7 @@ async def system(context: Services, who: Reader) -> wire.System:
             "max_megapixels": s.max_megapixels,
             "share_days": s.share_days,
             "job_deadline": s.job_deadline,
+            "word_model": s.word_model is not None,
             "throughput": round(context.dispatcher.throughput, 1),
             "problems": context.models.problems,
         },

@@ -112,7 +112,7 @@ def layout(section: Section, picture: bytes, overlay: bytes) -> tuple[int, list[
     return y + MARGIN - 15, marks
 
 
-def _table(table: Table, y: float) -> tuple[list[Mark], float]:
+def _table(table: Table, y: int) -> tuple[list[Mark], int]:
     """The rows of a table under each other, numbers to the right; and where it ends."""
     first, column = 460, 190
     marks: list[Mark] = []

@@ -272,18 +272,13 @@
     node("range").replaceChildren(...ends.map(([, label]) => label), make("button", { id: "wd-all", className: "button small", text: "All" }));
 
     const ways = [["min", "the smaller of the two"], ["pointwise", "pointwise"]].map(([value, text]) => make("button", { className: "wd-pill", text, disabled: !page.live, data: { rule: value } }));
-    const chances = [0, 1].map(() => make("input", { type: "number", min: 0.000001, max: 1, step: "any", placeholder: "equal", disabled: !page.live }));
-    for (const input of chances) input.addEventListener("change", () => {
-      const given = chances.map((c) => c.value.trim());
-      if (given.some((v) => v === "") && given.some((v) => v !== "")) return;
-      change([...without(page.edits, "set_rule"), { set_rule: given[0] === "" ? "pointwise" : ["pointwise", ...given.map(Number)] }]);
-    });
-    node("rule").replaceChildren(make("div", { className: "wd-kinds", role: "group", ariaLabel: "Rule" }, ...ways),
-      make("div", { id: "wd-chances", hidden: true }, ...chances.map((c) => make("label", {}, make("span"), c))));
+    node("rule").replaceChildren(make("div", { className: "wd-kinds", role: "group", ariaLabel: "Rule" }, ...ways));
+    window.fanlight.wordsChances.controls(page);
   }
 
+  const ruled = (edit) => change([...without(page.edits, "set_rule"), edit]);
   const settle = () => { page.dragging = false; };
-  Object.assign(window.fanlight, { wordsState: { page: () => page, drafted, settle } });
+  Object.assign(window.fanlight, { wordsState: { page: () => page, drafted, settle, call, ruled } });
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     words: {
       start(data) {

@@ -250,13 +250,7 @@
   function rule(page) {
     const d = page.detail;
     for (const b of document.querySelectorAll("#wd-page [data-rule]")) b.setAttribute("aria-pressed", String(b.dataset.rule === d.rule));
-    const chances = document.getElementById("wd-chances");
-    chances.hidden = d.rule !== "pointwise";
-    const inputs = chances.querySelectorAll("input");
-    inputs.forEach((input, i) => {
-      set(input.previousElementSibling, `p(${d.words[d.pair[i]][2]})`);
-      if (document.activeElement !== input) input.value = d.chances?.[i] ?? "";
-    });
+    window.fanlight.wordsChances.show(page);
     set(node("rule-said"), d.rule === "min" ? "At every place the smaller of the two informations. Redundant and unique are never below 0."
       : `As published, reconstructed, not verified against the paper. ${d.chances ? "An unlikely word has to say more before it counts." : "Both words count as equally likely: redundant is then the larger information, and unique never above 0."}`);
   }

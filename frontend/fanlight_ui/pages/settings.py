@@ -107,6 +107,7 @@ CONFIGURED = {
     "max_megapixels": ("Largest picture", "megapixels"),
     "share_days": ("A link lasts", "days, unless its maker chooses"),
     "job_deadline": ("A job may take", "s"),
+    "word_model": ("Masked language model", ""),
     "throughput": ("Measured speed", "forward passes per second"),
 }
 """Names and units of those that a person would not guess."""
