@@ -83,15 +83,16 @@ def test_a_burst_waits_and_nobody_is_refused() -> None:
 
 def test_what_is_accepted_of_twice_the_load_is_fast_and_the_rest_is_refused_at_once_until_it_is_over() -> None:
     async def run() -> None:
-        middleware = Overload(Slow(0.01), 3)
+        middleware = Overload(Slow(0.02), 3)
         ask = asker(middleware)
-        answers = await _arrive(ask, 200, 6)
-        late = [(status, took) for due, status, took in answers if due > 4]  # after the seconds that tell a burst
+        answers = await _arrive(ask, 100, 7)
+        late = [(status, took) for due, status, took in answers if due > 5]  # after the seconds that tell a burst
         good = sorted(took for status, took in late if status == 200)
         refused = sorted(took for status, took in late if status == 429)
         assert {status for status, _ in late} == {200, 429} and middleware.seats.pressed
-        assert len(good) > 0.3 * len(late), "seats are not left empty"
-        assert good[int(0.95 * len(good))] < 0.1 and refused[int(0.95 * len(refused))] < 0.05
+        assert len(good) > 0.2 * len(late), "seats are not left empty"
+        # Some ten times what it is alone on a machine; without refusals the last would wait for three seconds.
+        assert good[int(0.95 * len(good))] < 1 and refused[int(0.95 * len(refused))] < 0.5
         await _arrive(ask, 20, 2.5)
         assert not middleware.seats.pressed
         assert {status for _, status, _ in await _arrive(ask, 20, 0.5)} == {200}
@@ -130,10 +131,18 @@ def test_probes_files_streams_and_pages_are_never_refused(prefix: str, monkeypat
         middleware = Overload(Slow(0.0), 1, prefix)
         ask = asker(middleware)
         middleware.seats.take()
-        free = ("/healthz", "/readyz", "/metrics", "/assets/app.css", "/_dash-component-suites/a.js", "/api/v1/events")
+        free = (
+            "/healthz",
+            "/readyz",
+            "/metrics",
+            "/assets/app.css",
+            "/_dash-component-suites/a.js",
+            "/login",
+            "/api/v1/events",
+        )
         for path in (*free, "/", "/e/abc", "/_dash-update-component"):
             assert (await ask(prefix + path))[0]["status"] == 200, path
-        for path in ("/api/v1/models", "/api/nope", "/s/abc", "/login", "/api/v1/events/x"):
+        for path in ("/api/v1/models", "/api/nope", "/s/abc", "/api/v1/events/x"):
             assert (await ask(prefix + path))[0]["status"] == 429, path
 
     asyncio.run(run())
@@ -220,10 +229,9 @@ def test_a_client_that_is_slow_to_send_keeps_no_seat_from_others() -> None:
             return
 
         middleware = Overload(app, 1)
-        scope = {"type": "http", "method": "POST", "path": "/login", "headers": []}
+        scope = {"type": "http", "method": "POST", "path": "/api/v1/inputs", "headers": []}
         slow = asyncio.create_task(middleware(scope, slowly, ignored))
         await asyncio.sleep(0.01)
-        assert middleware.seats.taken == 1
         assert (await asker(middleware)())[0]["status"] == 200 and not slow.done()
         sent.set()
         await slow
@@ -233,8 +241,6 @@ def test_a_client_that_is_slow_to_send_keeps_no_seat_from_others() -> None:
 
 
 def test_a_seat_is_free_again_whatever_ended_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overload, "PATIENCE", 0.05)
-
     async def run() -> None:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             raise ValueError("broken")
@@ -258,6 +264,7 @@ def test_a_seat_is_free_again_whatever_ended_the_request(monkeypatch: pytest.Mon
             await gone[1]
         assert seats.taken == 0 and seats.waiting == 0
         kept = await seats.enter()
+        monkeypatch.setattr(overload, "PATIENCE", 0.05)
         with pytest.raises(TooBusy):
             await seats.enter()
         kept.close()

@@ -33,13 +33,11 @@ EASED = 1.0  # seconds without a refusal after which there is not
 CLIENT = 0.05  # seconds without a byte of the body after which a request waits for its client: others may have its seat meanwhile
 AWAY = 1.0  # seconds after which it is taken to wait for something else, too: an upload, an export, a far store
 BESIDE = 4  # times the limit: most requests that are taken to do so; where more are slow, it is the server that is
-AGAIN = (
-    1,
-    3,
-)  # bounds of Retry-After in seconds; at random, so that who was refused together does not come back together
+AGAIN = (1, 3)  # bounds of Retry-After in seconds; at random, lest those refused together come back together
 FREE = ("/healthz", "/readyz", "/metrics", "/favicon.ico", *ENDLESS)
-FILES = ("/assets/", "/_dash-component-suites/", "/_favicon")
-REFUSED = ("/api/", "/s/", "/login")  # not pages, which are counted: one whose callback gets no answer stands still
+# Files, and the door: a crowd there has limits of its own.
+UNCOUNTED = ("/assets/", "/_dash-component-suites/", "/_favicon", "/login")
+REFUSED = ("/api/", "/s/")  # not pages, which are counted: one whose callback gets no answer stands still
 
 
 class Seat:
@@ -176,7 +174,7 @@ class Overload:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = without(self._prefix, scope["path"]) if scope["type"] == "http" else ""
         # What a page asks the API inside its own request has the seat of the page: two would wait for each other.
-        if not path or path in FREE or path.startswith(FILES) or _here.get() is not None:
+        if not path or path in FREE or path.startswith(UNCOUNTED) or _here.get() is not None:
             await self.app(scope, receive, send)
             return
         try:
