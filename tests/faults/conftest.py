@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 from faults_client import MODEL, Remote
 
+from support.postgres import Postgres
 from support.processes import FanlightServer
 
 SETTINGS: dict[str, Any] = {"default_model": False, "trust": "request", "threads": 1, "step_timeout": 3}
+
+
+@pytest.fixture(scope="session", params=["superuser", "ordinary"])
+def new_database(request: pytest.FixtureRequest, postgres_server: Postgres) -> Callable[[], str]:
+    """Gives the URL of a fresh, empty database: of a role for whom row-level security does not hold, and of one for whom it does."""
+    return postgres_server.walled if request.param == "ordinary" else postgres_server.database
 
 
 @pytest.fixture

@@ -158,3 +158,8 @@ def file_limit(pid: int, size: int) -> Iterator[None]:
 def error(answer: httpx.Response) -> dict[str, Any]:
     """The error of a refusal."""
     return dict(json.loads(answer.text)["error"])
+
+
+def from_outside(url: str) -> str:
+    """The same database for its superuser, before whom no wall stands."""
+    return url.replace("//ordinary@", "//fanlight@")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,8 +40,11 @@ def ended(app: App) -> int:
     return int(app.context.dispatcher.seen)
 
 
-def test_a_job_submitted_at_one_server_is_computed_by_the_other(postgres_url: str, tmp_path: Path) -> None:
-    with served(tmp_path, "one", postgres_url) as one, served(tmp_path, "other", postgres_url) as other:
+def test_a_job_submitted_at_one_server_is_computed_by_the_other(
+    new_database: Callable[[], str], tmp_path: Path
+) -> None:
+    url = new_database()
+    with served(tmp_path, "one", url) as one, served(tmp_path, "other", url) as other:
         one.http.portal.call(one.context.dispatcher.drain, 0)  # type: ignore[union-attr]
         begun = time.monotonic()
         ident = one.promise()

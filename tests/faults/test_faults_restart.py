@@ -77,9 +77,9 @@ def test_a_stream_resumes_where_it_was_after_a_crash(start: Callable[..., Remote
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_server_that_sleeps_past_its_lease_loses_its_jobs_and_its_results_are_dropped(
-    start: Callable[..., Remote], postgres_url: str, tmp_path: Path
+    start: Callable[..., Remote], new_database: Callable[[], str], tmp_path: Path
 ) -> None:
-    shared = {"database_url": postgres_url, "artifacts_url": tmp_path / "artifacts", "step_timeout": 120}
+    shared = {"database_url": new_database(), "artifacts_url": tmp_path / "artifacts", "step_timeout": 120}
     sleeper = start(**shared)
     with sleeper.slow():
         idents = [sleeper.promise(**LONG) for _ in range(3)]
@@ -103,7 +103,7 @@ def test_a_database_that_restarts_costs_no_promise(start: Callable[..., Remote])
     database = postgres.Postgres(durable=True)
     try:
         database.start()
-        remote = start(database_url=database.database())
+        remote = start(database_url=database.walled())
         with remote.slow():
             idents = [remote.promise(**LONG) for _ in range(3)]
             remote.begun(idents[0])

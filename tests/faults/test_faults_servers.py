@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from faults_client import LONG, MODEL, Remote
+from faults_client import LONG, MODEL, Remote, from_outside
 
-from support.postgres import Postgres
 from support.processes import FanlightServer
 
 pytestmark = pytest.mark.postgres
@@ -30,17 +29,17 @@ class Pair:
         self.one, self.other, self.url = one, other, url
 
     def sql(self, query: str, *values: Any) -> list[Any]:
-        with psycopg.connect(self.url, autocommit=True) as conn:
+        with psycopg.connect(from_outside(self.url), autocommit=True) as conn:
             found = conn.execute(query, values)
             return found.fetchall() if found.description else []
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory, postgres_server: Postgres) -> Iterator[Callable[[], Pair]]:
+def pairs(tmp_path_factory: pytest.TempPathFactory, new_database: Callable[[], str]) -> Iterator[Callable[[], Pair]]:
     made: list[Remote] = []
 
     def make() -> Pair:
-        url, folder = postgres_server.database(), tmp_path_factory.mktemp("pair")
+        url, folder = new_database(), tmp_path_factory.mktemp("pair")
         model = folder / "tiny.py"
         model.write_text(MODEL)
         remotes = []

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
-from faults_client import MODEL, Remote
+from faults_client import MODEL, Remote, from_outside
 
-from support.postgres import Postgres
 from support.processes import BIN, FanlightServer, Process, answers, free_port
 
 
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_worker_does_what_a_server_handed_back_and_answers_nothing_but_health_checks(
-    tmp_path: Path, postgres_server: Postgres
+    tmp_path: Path, new_database: Callable[[], str]
 ) -> None:
-    url, model, port = postgres_server.database(), tmp_path / "tiny.py", free_port()
+    url, model, port = new_database(), tmp_path / "tiny.py", free_port()
     model.write_text(MODEL)
     shared = {"database_url": url, "artifacts_url": tmp_path / "artifacts", "models": model, "default_model": False}
     shared |= {"trust": "request", "threads": 1}
@@ -44,7 +44,7 @@ def test_a_worker_does_what_a_server_handed_back_and_answers_nothing_but_health_
         worker.start()
 
         def state() -> str:
-            with psycopg.connect(url) as conn:
+            with psycopg.connect(from_outside(url)) as conn:
                 return str(conn.execute("SELECT state FROM explanation WHERE id = %s", [ident]).fetchone()[0])
 
         worker.ready = lambda: state() == "succeeded"
