@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ from fanlight.adapters import hub, loader, snapshots
 from fanlight.adapters.sources import hub_name
 from support.hub_cache import COMMITS, constants, held, offline
 from support.pipelines import saved
+from support.small_hub import COMMIT, serving
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 NAME = "acme/tiny-sd"
@@ -137,3 +142,31 @@ def test_a_distilled_network_is_known_by_the_name_of_its_repository(cache: Path,
     held(cache, "acme/sdxl-turbo", folder)
     with pytest.raises(hub.BadModel, match="“acme/sdxl-turbo” was distilled to draw in few steps"):
         load("acme/sdxl-turbo")
+
+
+def brought(what: str, endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, because huggingface_hub reads its variables when it is imported."""
+    code = "import sys; from fanlight.adapters import loader; m = loader.load(loader.source('diffusers:' + sys.argv[1])); print(m.source)"
+    env = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "NO_PROXY": "127.0.0.1", "HF_HUB_OFFLINE": "0"}
+    return subprocess.run([sys.executable, "-c", code, what], env=env, capture_output=True, text=True, check=False)
+
+
+def test_it_is_fetched_over_http_and_used_again_without_a_hub(folder: Path, tmp_path: Path) -> None:
+    published = tmp_path / "published"
+    shutil.copytree(folder, published)
+    (published / "README.md").write_text("A card.")
+    (published / "unet/diffusion_pytorch_model.bin").write_bytes(b"a pickle")
+    (published / "whole.safetensors").write_bytes(b"all in one, again")
+    with serving(NAME, published) as (endpoint, taken):
+        run = brought(NAME, endpoint, tmp_path / "home")
+        assert run.returncode == 0, run.stderr[-2000:]
+        assert f"{NAME}@{COMMIT}" in run.stdout
+        none = brought("acme/none", endpoint, tmp_path / "home")
+        assert f"nor is there a “acme/none” on {endpoint}" in none.stderr
+    assert "unet/diffusion_pytorch_model.safetensors" in taken and "tokenizer/tokenizer.json" in taken
+    assert (
+        not [f for f in taken if not f.endswith((".safetensors", ".json", ".txt"))] and "whole.safetensors" not in taken
+    )
+    again = brought(NAME, endpoint, tmp_path / "home")  # nobody answers there any more
+    assert again.returncode == 0 and again.stdout == run.stdout, again.stderr[-2000:]
+    assert f"{endpoint} was asked" in brought("acme/other", endpoint, tmp_path / "home").stderr

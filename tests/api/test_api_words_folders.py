@@ -80,6 +80,7 @@ def test_words_are_measured_from_end_to_end(api: Api, name: str) -> None:
     assert looks.shape == ((0,) if name in MIXED else (len(detail["words"]), 8, 8))
     assert [a["title"] for a in detail["attention"]] in ([], [w[2] for w in detail["words"]])
     assert ("not an MMSE denoiser" in detail["caveat"]) == ("not an MMSE" in record["summary"]) == (name == "flux")
+    assert detail["drawn"]["guidance"] == (3.5 if name == "flux" else 7.5)
     floor = detail["floor_map"]
     assert np.shape(floor["values"]) == (8, 8) and floor["sum"] == pytest.approx(np.sum(floor["values"]), rel=1e-2)
     rows = api.call("GET", f"/explanations/{record['id']}/export.csv").text.splitlines()

@@ -78,3 +78,11 @@ def test_a_page_gets_each_word_by_itself_as_a_map_with_errors() -> None:
         assert np.shape(single["errors"]) == (SIDE, SIDE) and single["sum"] == pytest.approx(
             np.sum(single["values"]), rel=1e-3
         )
+
+
+def test_a_caveat_of_the_model_is_said_and_nothing_of_it_is_calibrated() -> None:
+    made = stored(np.random.default_rng(5))
+    marked = Artifact("words", "words", made.arrays, {**made.meta, "caveat": "It is no denoiser."}).check()
+    assert Read(made).calibrated("both") and not Read(marked).calibrated("both")
+    assert "It is no denoiser." in Words().sentence(marked)
+    assert Words().detail(made)["caveat"] == "" and Words().detail(marked)["caveat"]

@@ -31,6 +31,7 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
 
     from fanlight.adapters.text_to_image import Painter
     from fanlight_models.diffusion import Conditioning, folders, stable
+    from fanlight_models.diffusion.generate import GUIDANCE
 
     found = snapshots.fetched(source["diffusers"]) if hub_name(source["diffusers"]) else None
     folder = Path(source["diffusers"]) if found is None else found.folder
@@ -68,7 +69,7 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
         description=str(own.get("description", ""))[:2000] or " ".join(filter(None, about)),
         terms=str(own.get("terms", ""))[:2000],
         examples=[str(e)[:300] for e in own.get("examples", ())][:12],
-        guidance=folders.guidance(folder),
+        guidance=folders.guidance(folder, getattr(read, "guidance", GUIDANCE)),
         card=card.read_text(encoding="utf-8", errors="replace")[:MAX_TEXT] if card else "",
         source=None if found is None else {"diffusers": found.pinned},
         versions={} if found is None else {found.name: found.commit},

@@ -79,7 +79,8 @@ class Read:
         """Whether the sum of the map equals the information on average: only where the fuller side is the prompt that the picture was drawn
         from, without guidance."""
         drawn = self.meta["drawn"]
-        return name == "both" and self.meta["context"] and drawn is not None and drawn["guidance"] == 1
+        plain = drawn is not None and drawn["guidance"] == 1 and not self.meta.get("caveat")
+        return bool(name == "both" and self.meta["context"] and plain)
 
     def curves(self) -> dict[str, list[float]]:
         """The integrand over log-SNR, nats per unit of it, of the whole picture: signed and of the maps, of each of the three contrasts."""

@@ -24,6 +24,8 @@ from fanlight_models.diffusion.words import Conditioning
 LONG = 512  # tokens that T5 gets
 GUIDED = 1.0
 """What the network is told as guidance: none. It was distilled to draw as at about 3.5 where it is told so."""
+DRAWN = 3.5
+"""How strongly pictures are drawn towards the prompt, by the difference with the empty one [RECALLED]."""
 CAVEAT = (
     "This model was distilled from guided pictures and is not an MMSE denoiser: "
     "its errors are no log-likelihoods, so that its nats say where a word counts rather than how much."
@@ -40,6 +42,7 @@ class Flux:
     Errors: BadFolder for latents that are not made of patches of 2 x 2."""
 
     caveat = CAVEAT
+    guidance = DRAWN
 
     def __init__(
         self, transformer: Any, clip: tuple[Any, Any], t5: tuple[Any, Any], codec: Codec, side: int, law: Law | None = None

@@ -91,9 +91,9 @@ def read(
     return Stable(*first, steps, head, codec, law, trained)
 
 
-def guidance(folder: Path) -> float:
-    """As pictures of this model are usually drawn: what its `fanlight.json` says, else as those of Stable Diffusion."""
-    return float(own(folder).get("guidance", GUIDANCE))
+def guidance(folder: Path, usual: float = GUIDANCE) -> float:
+    """As pictures of this model are usually drawn: what its `fanlight.json` says, else as those of its kind."""
+    return float(own(folder).get("guidance", usual))
 
 
 def own(folder: Path) -> dict[str, Any]:
