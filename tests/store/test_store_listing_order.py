@@ -11,7 +11,8 @@ from sqlalchemy import Connection, create_engine, text
 from fanlight.bench import _million
 from fanlight.service import search
 from fanlight.service.context import WORKSPACE
-from fanlight.service.listing import Match, key
+from fanlight.service.listing import key
+from fanlight.service.matching import Match
 from fanlight.service.search import Query
 
 COUNT = 1500

@@ -12,29 +12,21 @@ import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import structlog
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Row,
-    Select,
-    and_,
     bindparam,
-    cast,
     column,
     delete,
-    exists,
     insert,
-    literal,
     select,
     table,
     update,
 )
-from sqlalchemy.dialects.postgresql import TSQUERY
 
 from fanlight.errors import FanlightError, Unavailable
 from fanlight.service.context import Context
@@ -193,45 +185,3 @@ def row(
             dict.fromkeys([*typed, *keys, *(key("tag", t) for t in tags), *(key("sweep", s) for s in sweeps)])
         ),
     }
-
-
-@dataclass(frozen=True)
-class Match:
-    """A question to the index: all of the keys, one of `any_of` where there are some, and each beginning of a word.
-
-    Args: equal: those filters that are also columns of `listing`.
-
-    Words are letters and digits alone (`key`, `tokens`), so that neither language of questions can be broken out of.
-    """
-
-    keys: tuple[str, ...]
-    any_of: tuple[str, ...] = ()
-    beginnings: tuple[str, ...] = ()
-    equal: tuple[tuple[str, Any], ...] = ()
-
-    def newest(self, conn: Connection, *columns: ColumnElement[Any]) -> Select[Any]:
-        """Columns of `listing`, the newest rows first. The index itself is read in that order, no further than the caller's limit."""
-        if conn.dialect.name != "sqlite":
-            return select(*columns).where(self._found()).order_by(listing.c.n.desc())
-        joined = WORDS.join(listing, listing.c.n == WORDS.c.rowid)
-        return select(*columns).select_from(joined).where(self._asked()).order_by(WORDS.c.rowid.desc())
-
-    def condition(self, conn: Connection) -> ColumnElement[bool]:
-        """On a row of `listing` that is already at hand: by its columns, and through the index only for what they do not say."""
-        by_columns = [listing.c[name] == value for name, value in self.equal]
-        said = {key(name, "yes" if name == "shown" else value) for name, value in self.equal}
-        if said >= set(self.keys) and not self.any_of and not self.beginnings:
-            return and_(*by_columns)
-        if conn.dialect.name == "sqlite":
-            return and_(*by_columns, exists().select_from(WORDS).where(WORDS.c.rowid == listing.c.n, self._asked()))
-        return and_(*by_columns, self._found())
-
-    def _found(self) -> ColumnElement[bool]:
-        parts = [f"'{w}'" for w in self.keys] + [f"'{w}':*" for w in self.beginnings]
-        parts += [f"({' | '.join(self.any_of)})"] if self.any_of else []
-        return listing.c.words.bool_op("@@")(cast(literal(" & ".join(parts)), TSQUERY))
-
-    def _asked(self) -> ColumnElement[bool]:
-        parts = [f'"{w}"' for w in self.keys] + [f'"{w}"*' for w in self.beginnings]
-        parts += [f"({' OR '.join(self.any_of)})"] if self.any_of else []
-        return WORDS.c.listing_words.bool_op("MATCH")(" AND ".join(parts))

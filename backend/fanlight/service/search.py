@@ -17,12 +17,14 @@ from fanlight.errors import InvalidField
 from fanlight.explainers.registry import registry
 from fanlight.service import listing as listing_service
 from fanlight.service.context import Context, Visitor
-from fanlight.service.listing import Match, key, tokens
+from fanlight.service.listing import key, tokens
+from fanlight.service.matching import Match, kept, prepared
 from fanlight.service.records import explanation_wire, tags_of
-from fanlight.store.tables import counter, explanation, listing
+from fanlight.store.tables import explanation, listing
 
 EXACT = 10_000  # totals and facets are exact up to here
 FACETS = 12
+APART = "\x1f"  # between values; a name holds no such character
 LIMIT = 200
 STATES = get_args(wire.State)
 OUTCOMES = ("right", "wrong")
@@ -35,8 +37,9 @@ SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
     "faithfulness": (listing.c.faithfulness, True),
     "probability": (listing.c.probability, True),
 }
+ORDERED = {"oldest": "n", "faithfulness": "faithfulness", "probability": "probability"}
+"""The index of SQLite that is walked in an order: its planner, without fresh statistics, may take another and sort a million rows."""
 _FACETED = {name: listing.c[name] for name in DIMENSIONS} | {"tag": listing.c.tags}
-_FACETS = tuple(_FACETED.values())
 TRUST_WORDS = {
     "above": "above the floor",
     "below": "not above the floor",
@@ -88,9 +91,15 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
     listing_service.refresh(context)
 
     def act(conn: Connection) -> wire.Page[wire.Explanation]:
-        match = _match(visitor, query)
-        seen = _tuples(conn, match.newest(conn, *_FACETS).limit(EXACT + 1))
-        rows = _rows(conn, query, match, start, few=len(seen) <= EXACT)
+        match = prepared(conn, _match(visitor, query))
+        known = kept(conn, visitor.workspace) if not _narrowed(query) else None
+        asked = _set(query)
+        n, counts = (0, {}) if query.cursor else _counts(conn, match, [c for c in _FACETED if c not in asked])
+        if known is None:
+            found = counted(conn, match.newest(conn, listing.c.n)) if query.cursor else n
+        else:
+            found = known
+        rows = _rows(conn, query, match, start, few=found <= EXACT)
         more = len(rows) > query.limit
         rows = rows[: query.limit]
         records = {
@@ -98,16 +107,14 @@ def page(context: Context, visitor: Visitor, query: Query) -> wire.Page[wire.Exp
             for r in conn.execute(select(explanation).where(explanation.c.id.in_([r.explanation for r in rows])))
         }
         tags = tags_of(conn, list(records))
-        kept = _kept(conn, visitor) if not _narrowed(query) else None
-        total = min(len(seen), EXACT) if kept is None else kept
         return wire.Page[wire.Explanation](
             items=[
                 explanation_wire(context, records[i], tags[i]) for i in (r.explanation for r in rows) if i in records
             ],
             next_cursor=_encode(query.sort, rows[-1].rank, rows[-1].n) if more else None,
-            total=total,
-            total_is_floor=kept is None and len(seen) > EXACT,
-            facets={} if query.cursor else _facets(context, conn, visitor, query, seen[:EXACT]),
+            total=min(found, EXACT) if known is None else known,
+            total_is_floor=known is None and found > EXACT,
+            facets={} if query.cursor else _facets(context, conn, match, asked, counts),
         )
 
     return context.db.read(act)
@@ -119,7 +126,7 @@ def ids(context: Context, visitor: Visitor, query: Query, most: int) -> list[str
     listing_service.refresh(context)
 
     def act(conn: Connection) -> list[str]:
-        match = _match(visitor, query)
+        match = prepared(conn, _match(visitor, query))
         few = counted(conn, match.newest(conn, listing.c.n)) <= EXACT
         rows = _rows(conn, dataclasses.replace(query, limit=most), match, None, few=few)
         return [r.explanation for r in rows]
@@ -142,7 +149,9 @@ def _rows(
             inside = match.newest(conn, listing.c.n).limit(EXACT)
             wanted = select(*columns).where(listing.c.n.in_(inside.scalar_subquery()))
         else:  # many match: along the order, until the page is full
+            along = "trust" if query.sort == "faithfulness" and "trust" in query.equal else ORDERED[query.sort]
             wanted = select(*columns).where(match.condition(conn))
+            wanted = wanted.with_hint(listing, f"INDEXED BY ix_listing_{along}", "sqlite")
         wanted = wanted.order_by(*order)
     if start is not None:
         value, n = start
@@ -175,9 +184,9 @@ def _known(context: Context, equal: Mapping[str, str]) -> None:
             )
 
 
-def _match(visitor: Visitor, query: Query, without: str | None = None) -> Match:
-    equal = {name: value for name, value in query.equal.items() if name not in ("state", without)}
-    if query.tag and without != "tag":
+def _match(visitor: Visitor, query: Query) -> Match:
+    equal = {name: value for name, value in query.equal.items() if name != "state"}
+    if query.tag:
         equal["tag"] = query.tag
     if query.owner:
         equal["principal"] = visitor.principal if query.owner == "me" else query.owner
@@ -188,17 +197,18 @@ def _match(visitor: Visitor, query: Query, without: str | None = None) -> Match:
     columns: dict[str, Any] = {name: value for name, value in equal.items() if name in DIMENSIONS}
     columns |= {"workspace": visitor.workspace} | ({} if wanted else {"shown": True})
     typed = tuple(tokens(query.q or "")[:8])
-    return Match(tuple(keys), tuple(key("state", s) for s in wanted), typed, tuple(columns.items()))
+    states_ = (tuple(key("state", s) for s in wanted),) if wanted else ()
+    return Match(tuple(keys), states_, typed, tuple(columns.items()))
 
 
 def _narrowed(query: Query) -> bool:
     return bool(query.equal or query.q or query.tag or query.owner)
 
 
-def _kept(conn: Connection, visitor: Visitor) -> int:
-    """How many there are in all: a count that is kept."""
-    here = counter.c.workspace == visitor.workspace, counter.c.name == listing_service.SHOWN_COUNT
-    return int(conn.execute(select(counter.c.value).where(*here)).scalar() or 0)
+def _set(query: Query) -> dict[str, str]:
+    """The filters with counts that are set."""
+    equal = {name: value for name, value in query.equal.items() if name in DIMENSIONS}
+    return equal | ({"tag": query.tag} if query.tag else {})
 
 
 def counted(conn: Connection, wanted: Select[Any]) -> int:
@@ -206,10 +216,27 @@ def counted(conn: Connection, wanted: Select[Any]) -> int:
     return int(conn.execute(select(func.count()).select_from(wanted.limit(EXACT + 1).subquery())).scalar_one())
 
 
+def _counts(conn: Connection, match: Match, names: Sequence[str]) -> tuple[int, dict[str, Counter[str]]]:
+    """How many match, up to one past EXACT, and of the newest EXACT how many have each value of these dimensions.
+
+    One row of long texts: ten thousand rows of several values cost more to make, and to be looked through for cycles, than to find.
+    """
+    seen = match.newest(conn, *(_FACETED[name] for name in names)).limit(EXACT + 1).subquery()
+    texts = (func.aggregate_strings(func.coalesce(column, ""), APART) for column in seen.c)
+    n, *columns = conn.execute(select(func.count(), *texts).select_from(seen)).one()
+    counts = {name: Counter((text or "").split(APART)[:EXACT]) for name, text in zip(names, columns, strict=True)}
+    for values in counts.values():
+        del values[""]
+    return n, counts
+
+
 def _facets(
-    context: Context, conn: Connection, visitor: Visitor, query: Query, seen: Sequence[tuple[Any, ...]]
+    context: Context, conn: Connection, match: Match, asked: Mapping[str, str], counts: Mapping[str, Counter[str]]
 ) -> dict[str, list[wire.Facet]]:
-    """Counts per value of each dimension, under all the other filters. Args: seen: _FACETS of the newest EXACT rows under all filters."""
+    """Counts per value of each dimension, under all the other filters.
+
+    Args: asked: the filters with counts that are set; counts: of the other dimensions, under all filters.
+    """
     found: dict[str, list[wire.Facet]] = {}
     titles = {n: x.title for n, x in registry(context.explainers).items()}
 
@@ -223,25 +250,16 @@ def _facets(
                 return TRUST_WORDS.get(value, value)
         return value
 
-    columns = list(zip(*seen, strict=True)) or [()] * len(_FACETS)
-    for (name, column), values in zip(_FACETED.items(), columns, strict=True):
-        if name in query.equal or (name == "tag" and query.tag):  # counted as if this filter were not set
-            open_ = _match(visitor, query, without=name).newest(conn, column).limit(EXACT).subquery()
-            value = open_.c[0]
-            counts = Counter(dict(_tuples(conn, select(value, func.count()).where(value.is_not(None)).group_by(value))))
+    for name in _FACETED:
+        if name in asked:  # counted as if this filter were not set
+            values = _counts(conn, match.without(name, asked[name]), [name])[1][name]
         else:
-            counts = Counter(values)
-            del counts[None]
+            values = counts[name]
         if name == "tag":
-            counts = sum((Counter(dict.fromkeys(some.split("\n"), n)) for some, n in counts.items()), Counter())
-        best = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:FACETS]
+            values = sum((Counter(dict.fromkeys(some.split("\n"), n)) for some, n in values.items()), Counter())
+        best = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))[:FACETS]
         found[name] = [wire.Facet(value=value, label=label(name, value), count=count) for value, count in best]
     return found
-
-
-def _tuples(conn: Connection, wanted: Select[Any]) -> list[tuple[Any, ...]]:
-    """Rows as the driver gives them: ten thousand of SQLAlchemy's cost as much as finding them."""
-    return list(conn.execute(wanted).cursor.fetchall())
 
 
 def _encode(sort: str, rank: Any, n: int) -> str:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy import Connection, create_engine, event, func, select, text
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -201,7 +202,16 @@ class _plain_errors:
             ) from error
 
 
+class _Hinting(SQLiteCompiler):
+    """Writes the hints of a statement, `INDEXED BY ...`, where SQLAlchemy's compiler drops them."""
+
+    def get_from_hint_text(self, table: Any, text: str | None) -> str | None:  # noqa: ARG002
+        return text
+
+
 def _tune_sqlite(engine: Engine) -> None:
+    engine.dialect.statement_compiler = _Hinting
+
     @event.listens_for(engine, "connect")
     def connect(dbapi: Any, _: Any) -> None:
         dbapi.isolation_level = None  # we say BEGIN ourselves, below
