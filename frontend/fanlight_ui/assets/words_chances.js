@@ -91,9 +91,10 @@
     $("wd-chances").hidden = how !== "given" && how !== "equal";
     $("wd-listed").hidden = how !== "table" && how !== "counts";
     $("wd-weigh").hidden = how === "equal" || how === "given";
-    $("wd-chances").querySelectorAll("input").forEach((input, i) => {
+    const inputs = [...$("wd-chances").querySelectorAll("input")], typing = inputs.includes(document.activeElement);
+    inputs.forEach((input, i) => {
       set(input.previousElementSibling, `p(${d.words[d.pair[i]][2]})`);
-      if (document.activeElement !== input) input.value = d.chances?.[i] ?? "";
+      if (!typing) input.value = d.chances?.[i] ?? "";
     });
     if (chosen.source) return set(node("chances-said"), "");
     const every = d.probabilities?.map((p, n) => `${d.words[n][2]} ${number(p, 2)}`).join(", ");
