@@ -163,7 +163,7 @@ def test_a_head_that_is_not_linear_has_no_contributions() -> None:
 
 def test_similar_cases_come_nearest_first() -> None:
     cases = torch.tensor([[0.0, 0, 1], [1, 0, 0.5], [0.9, 0.1, 0.5], [0, 1, 0]], dtype=torch.float64)
-    order, apart = explaining.similar(torch.tensor([[1.0, 0, 0.5]]), cases, 3)
+    order, apart = explaining.similar(torch.tensor([[1.0, 0, 0.5]]), explaining.roots(cases), 3)
     assert order[0].tolist()[:2] == [1, 2] and apart[0, 0] < 1e-7
     naive = math.sqrt(
         1

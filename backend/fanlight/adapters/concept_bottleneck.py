@@ -24,6 +24,7 @@ from fanlight_models.concepts.autoregressive import Autoregressive
 from fanlight_models.concepts.cbm import CBM
 from fanlight_models.concepts.cem import CEM
 from fanlight_models.concepts.encoders import ENCODERS
+from fanlight_models.concepts.explaining import roots
 from fanlight_models.concepts.heads import Head
 from fanlight_models.concepts.quadrature import expected_sigmoid
 from fanlight_models.concepts.scbm import SCBM
@@ -235,6 +236,11 @@ class ConceptClassifier(TorchImageClassifier):
     def usual(self) -> Usual | None:
         """What the concepts of the reference cases are like; None with fewer than `FEWEST` cases."""
         return Usual.of(self.cases) if len(self.cases) >= FEWEST else None
+
+    @cached_property
+    def case_roots(self) -> Tensor:
+        """Of the reference cases, for `similar`."""
+        return roots(self.cases)
 
     @cached_property
     def base(self) -> Tensor:

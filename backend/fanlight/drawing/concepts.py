@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -161,9 +162,14 @@ def shown(artifact: Artifact) -> list[int]:
 
 def together(artifact: Artifact) -> list[list[list[float]]]:
     """Per concept the others whose logits correlate most with its own given this picture: [number, correlation]; [] without a covariance."""
-    lower = artifact.arrays["lower"].astype(np.float64)
-    if not lower.size:
-        return []
+    lower = artifact.arrays["lower"]
+    return _together(lower.tobytes(), len(lower)) if lower.size else []
+
+
+@lru_cache(32)
+def _together(numbers: bytes, size: int) -> list[list[list[float]]]:
+    """No answer changes them, and somebody who drags asks again and again. Args: numbers: of L (K, K) float32."""
+    lower = np.frombuffer(numbers, np.float32).reshape(size, size).astype(np.float64)
     covariance = lower @ lower.T
     spread = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
     r = covariance / np.outer(spread, spread)

@@ -107,7 +107,12 @@ class Health:
 
 
 class Engine(Protocol):
-    """Runs work. Implementations: inline, local (thread or child process)."""
+    """Runs work. Implementations: inline, local (thread or child process), ray."""
+
+    @property
+    def live(self) -> int:
+        """How many live edits it computes side by side; more that are asked wait in it, in the order in which they came."""
+        ...
 
     async def start(self) -> None: ...
 

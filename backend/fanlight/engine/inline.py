@@ -16,6 +16,8 @@ from fanlight.errors import FanlightError
 class InlineEngine:
     """Args: make: builds the executor, at `start`."""
 
+    live = 1
+
     def __init__(self, make: Callable[[], Executor]):
         self._make = make
         self._handles = Handles()

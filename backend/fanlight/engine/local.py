@@ -38,6 +38,8 @@ STARTS = 5  # deaths of the child before it was ready, one after the other, afte
 class ThreadEngine:
     """The core in a thread of this process. Args: make: builds the executor, in that thread."""
 
+    live = 1
+
     def __init__(self, make: Callable[[], Executor]):
         self._make = make
         self._handles = Handles()
@@ -132,6 +134,8 @@ class ThreadEngine:
 
 class ProcessEngine:
     """The core in a child process. Args: config; step_timeout: seconds without a step, while there is work, before the child is replaced."""
+
+    live = 1
 
     def __init__(self, config: Config | Mapping[str, Any], *, step_timeout: float = 120):
         self._config = dict(config) if isinstance(config, Mapping) else asdict(config)

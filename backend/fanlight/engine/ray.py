@@ -49,6 +49,10 @@ class RayEngine:
 
     # --- the seam
 
+    @property
+    def live(self) -> int:
+        return self.plan.interactive.most
+
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from fanlight import wire
 from fanlight.artifact import Artifact
 from fanlight.drawing import renderer
 from fanlight.engine.base import Work
-from fanlight.errors import Conflict, InvalidField
+from fanlight.errors import InvalidField
 from fanlight.explainers.base import Explainer, Target
 from fanlight.explainers.registry import find as find_explainer
 from fanlight.images import of_picture
 from fanlight.service import edits, inputs
 from fanlight.service.context import Context, Visitor
 from fanlight.service.explain import find
+from fanlight.service.live_turns import LiveTurns
 
-SESSIONS = 1000
 EDITABLE = "region-scores"
+AHEAD = 2  # that are read and checked while the engine computes others
 
 
 class Live:
@@ -33,34 +33,28 @@ class Live:
 
     def __init__(self, context: Context):
         self._context = context
-        self._latest: OrderedDict[tuple[str, str, str], int] = OrderedDict()
-        self._turns: dict[tuple[str, str, str], asyncio.Lock] = {}
+        self._turns = LiveTurns(context.engine.live + AHEAD)
 
     async def answer(self, visitor: Visitor, request: wire.LiveRequest) -> wire.LivePanel:
         """The panel after the edits. Errors: superseded (a newer request of the session is here), not_editable, invalid_edit."""
         session = (visitor.workspace, visitor.principal, request.session)
-        if request.seq < self._latest.get(session, -1):
-            raise _superseded(request.seq)
-        self._latest[session] = request.seq
-        self._latest.move_to_end(session)
-        while len(self._latest) > SESSIONS:
-            old, _ = self._latest.popitem(last=False)
-            self._turns.pop(old, None)
-        async with self._turns.setdefault(session, asyncio.Lock()):
-            if request.seq < self._latest.get(session, -1):
-                raise _superseded(request.seq)
-            row = await self._context.db.aread(lambda c: find(c, visitor.workspace, request.explanation))
+        async with self._turns.turn(session, request.seq, patient=request.suggest):
+            row, source = await self._context.db.aread(lambda c: self._found(c, visitor, request.explanation))
             method = find_explainer(row.explainer, self._context.explainers)
             if method.edits and row.artifacts:
-                return await self._edited(visitor, row, method, request)
-            return await asyncio.to_thread(self._panel, visitor, row, request)
+                return await self._edited(row, source, method, request)
+            return await asyncio.to_thread(self._panel, row, source, request)
+
+    def _found(self, conn: Connection, visitor: Visitor, ident: str) -> tuple[Row[Any], Row[Any]]:
+        """The record and its picture."""
+        row = find(conn, visitor.workspace, ident)
+        return row, inputs.find(conn, visitor.workspace, row.input)
 
     async def _edited(
-        self, visitor: Visitor, row: Row[Any], method: type[Explainer], request: wire.LiveRequest
+        self, row: Row[Any], source: Row[Any], method: type[Explainer], request: wire.LiveRequest
     ) -> wire.LivePanel:
         """Of what a method changes itself: the engine computes it from the stored artifacts."""
         context = self._context
-        source = await context.db.aread(lambda c: inputs.find(c, visitor.workspace, row.input))
         wanted = edits.parse(request.edits, source.width, source.height, method, row.artifacts[0]["meta"])
         if wanted.pixels != [e for e in row.edits if of_picture(e)] or wanted.target is not None:
             raise InvalidField(
@@ -101,7 +95,7 @@ class Live:
             **named, summary=shown["sentence"], detail=shown["detail"], prediction=found["prediction"]
         )
 
-    def _panel(self, visitor: Visitor, row: Row[Any], request: wire.LiveRequest) -> wire.LivePanel:
+    def _panel(self, row: Row[Any], source: Row[Any], request: wire.LiveRequest) -> wire.LivePanel:
         """Of stored regions for another class: nothing has to be computed."""
         context = self._context
         refs = [a for a in row.artifacts if a["kind"] == EDITABLE]
@@ -112,7 +106,6 @@ class Live:
                 given=request.explanation,
                 hint="Save the change instead: POST /api/v1/interventions computes it as a job.",
             )
-        source = context.db.read(lambda c: inputs.find(c, visitor.workspace, row.input))
         wanted = edits.parse(request.edits, source.width, source.height)
         if wanted.pixels:
             raise InvalidField(
@@ -150,7 +143,3 @@ def retarget(stored: Artifact, target: Target) -> Artifact:
     value = every[:, target.index] if target.minus is None else every[:, target.index] - every[:, target.minus]
     meta: dict[str, Any] = {**stored.meta, "target": target.json()}
     return Artifact(stored.name, stored.kind, {**stored.arrays, "value": np.ascontiguousarray(value)}, meta)
-
-
-def _superseded(seq: int) -> Conflict:
-    return Conflict("A newer change of this session has arrived.", code="superseded", given=seq)

@@ -15,6 +15,7 @@ then with careful ones; and for rows where neither ends, bisection on kappa arou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +47,12 @@ def chi_square_quantile(level: float, degrees: Tensor) -> Tensor:
     density = torch.exp((half - 1) * torch.log(x / 2) - x / 2 - torch.lgamma(half)) / 2
     quantile: Tensor = x - (torch.special.gammainc(half, x / 2) - level) / density
     return quantile
+
+
+@lru_cache(64)
+def _quantiles(level: float, most: int) -> Tensor:
+    """(most,) for 1, 2, ... degrees; not to be written to."""
+    return chi_square_quantile(level, torch.arange(1, max(most, 1) + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +107,7 @@ def region(mean: Tensor, covariance: Tensor, values: Tensor, valid: Tensor, leve
     lower = factorised(covariance).lower
     precision = torch.cholesky_inverse(lower) * sign[:, :, None] * sign[:, None, :]
     count = valid.sum(1)
-    q = chi_square_quantile(level, count.clamp_min(1))
+    q = _quantiles(level, valid.shape[1]).to(mean)[count.clamp_min(1) - 1]
     ones = valid.double()
     reach = (q / (ones * (precision @ ones[..., None])[..., 0]).sum(1).clamp_min(1e-300)).sqrt()
     least = torch.minimum(torch.full_like(reach, LEAST), reach / 2)

@@ -7,6 +7,7 @@ over M draws with their standard error. Draws have fixed noise: prior paths are 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -22,9 +23,10 @@ from fanlight_models.concepts.strategies import Strategy, logits
 CHUNK = 1 << 22  # numbers of one tensor of draws
 
 
+@lru_cache(4)
 def noise(samples: int, concepts: int, seed: int) -> tuple[Tensor, Tensor]:
     """Standard normal z and logistic u, (M, K) each, float64: the chance behind every picture's draws. A concept is drawn where its logit
-    exceeds u, which happens with probability sigmoid(logit)."""
+    exceeds u, which happens with probability sigmoid(logit). Kept, as every answer asks for the same: not to be written to."""
     chance = torch.Generator().manual_seed(seed)
     z = torch.randn(samples, concepts, generator=chance, dtype=torch.float64)
     return z, torch.logit(torch.rand(samples, concepts, generator=chance, dtype=torch.float64))

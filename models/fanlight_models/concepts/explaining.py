@@ -93,14 +93,22 @@ def distance(p: Tensor, cases: Tensor) -> Tensor:
     """(B, n): Hellinger distance of independent concepts p (B, K) to those of cases (n, K), root of the mean over concepts; 0 alike, 1 opposite.
 
     A difference between 0.01 and 0.05 counts more than one between 0.48 and 0.52, as it should between probabilities."""
-    p, cases = p.double().clamp(0, 1), cases.double().clamp(0, 1)
-    overlap = p.sqrt() @ cases.sqrt().T + (1 - p).sqrt() @ (1 - cases).sqrt().T
-    return (1 - overlap / p.shape[1]).clamp_min(0).sqrt()
+    return _apart(roots(p), roots(cases))
+
+
+def roots(p: Tensor) -> Tensor:
+    """(n, K) probabilities -> (n, 2K) float64: the roots of p and of 1 - p, all that distances need of them."""
+    p = p.double().clamp(0, 1)
+    return torch.cat([p.sqrt(), (1 - p).sqrt()], 1)
+
+
+def _apart(a: Tensor, b: Tensor) -> Tensor:
+    return (1 - (a @ b.T) / (a.shape[1] / 2)).clamp_min(0).sqrt()
 
 
 def similar(p: Tensor, cases: Tensor, count: int = 6) -> tuple[Tensor, Tensor]:
-    """The cases nearest to concepts p (B, K): numbers (B, count) and distances (B, count), nearest first."""
-    apart = distance(p, cases)
+    """The cases nearest to concepts p (B, K): numbers (B, count) and distances (B, count), nearest first. cases (n, 2K): their `roots`."""
+    apart = _apart(roots(p), cases)
     found = torch.sort(apart, dim=1, stable=True)
     return found.indices[:, :count], found.values[:, :count]
 

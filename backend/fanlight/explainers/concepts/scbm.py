@@ -288,7 +288,7 @@ def _similar(
 
     if not len(model.cases):
         return np.zeros(0, np.int32), np.zeros(0), []
-    which, apart = similar(outcome.concepts, model.cases, SIMILAR)
+    which, apart = similar(outcome.concepts, model.case_roots, SIMILAR)
     return (
         which[0].int().numpy(),
         apart[0].numpy(),
