@@ -79,13 +79,13 @@ def test_the_commit_is_part_of_what_the_model_is(cache: Path, folder: Path) -> N
     held(cache, NAME, folder)
     model = load(NAME)
     assert model.name == "tiny-sd" and "“acme/tiny-sd” of the hub at commit aaaaaaaaaaaa" in model.description
-    assert model.source == {"diffusers": f"{NAME}@{COMMITS[0]}"} and model.versions == {NAME: COMMITS[0]}
-    assert loader.describe({"diffusers": NAME})["source"] == model.source
+    assert model.pinned == {"diffusers": f"{NAME}@{COMMITS[0]}"} and model.versions == {NAME: COMMITS[0]}
+    assert loader.describe({"diffusers": NAME})["source"] == model.pinned
     held(cache, NAME, folder, COMMITS[1])  # main moves on
     again, moved = load(f"{NAME}@{COMMITS[0]}"), load(NAME)
     assert again.digest == model.digest and moved.versions == {NAME: COMMITS[1]}
     assert len({model.digest, moved.digest, load(str(folder)).digest}) == 3
-    assert load(str(folder)).source is None and load(str(folder)).versions == {}
+    assert load(str(folder)).pinned is None and load(str(folder)).versions == {}
 
 
 def test_what_else_lies_in_the_cache_is_nothing_of_the_model(cache: Path, folder: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_distilled_network_is_known_by_the_name_of_its_repository(cache: Path,
 
 def brought(what: str, endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:
     """In a process of its own, because huggingface_hub reads its variables when it is imported."""
-    code = "import sys; from fanlight.adapters import loader; m = loader.load(loader.source('diffusers:' + sys.argv[1])); print(m.source)"
+    code = "import sys; from fanlight.adapters import loader; m = loader.load(loader.source('diffusers:' + sys.argv[1])); print(m.pinned)"
     env = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "NO_PROXY": "127.0.0.1", "HF_HUB_OFFLINE": "0"}
     return subprocess.run([sys.executable, "-c", code, what], env=env, capture_output=True, text=True, check=False)
 

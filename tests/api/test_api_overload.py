@@ -16,7 +16,8 @@ from starlette.types import Message, Receive, Scope, Send
 from fanlight.api import overload
 from fanlight.api.overload import Overload, Seats
 from fanlight.app import create
-from fanlight.errors import TooBusy
+from fanlight.errors import BadRequest, TooBusy
+from fanlight.service.live import Live
 
 Ask = Callable[..., Awaitable[list[Message]]]
 
@@ -299,6 +300,21 @@ def test_the_server_refuses_before_it_looks_who_asks_and_counts_it(
         body = {"model": "tiny", "explainer": "saliency", "input": picture}
         assert http.post("/api/v1/explanations", params={"wait": 20}, json=body).status_code == 200
         assert refused() == before + 3 and seats.taken == 0
+
+
+def test_people_who_drag_wait_in_a_line_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create(settings(tmp_path, request_limit=1), token=TOKEN, pages=False)
+    taken: list[int] = []
+
+    async def waits(self: Live, visitor: Any, request: Any) -> Any:
+        taken.append(_found(app.middleware_stack).seats.taken)
+        raise BadRequest("Waited.", code="waited")
+
+    monkeypatch.setattr(Live, "answer", waits)
+    with TestClient(app, headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+        body = {"session": "a", "explanation": "0" * 20, "edits": [], "seq": 1}
+        said = http.post("/api/v1/live", json=body)
+        assert said.json()["error"]["code"] == "waited" and taken == [0], said.text
 
 
 def _found(stack: Any) -> Overload:

@@ -16,13 +16,9 @@ from support.processes import FanlightServer
 @pytest.fixture(scope="module")
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
     """`fanlight serve`, empty, ready. Asks for Chromium first, so that nothing starts where there is none."""
-    started = FanlightServer(tmp_path_factory.mktemp("server"))
-    try:
-        started.start()
+    with FanlightServer(tmp_path_factory.mktemp("server")) as started:
         stocked(started)
         yield started
-    finally:
-        started.stop(patience=2)  # nothing here is worth waiting for
 
 
 def stocked(server: FanlightServer) -> None:

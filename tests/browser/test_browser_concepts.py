@@ -27,12 +27,8 @@ MODEL = "scbm-field-guide"
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
     """A server whose only model is the stochastic bottleneck of the field guide."""
     bundle = Path(fanlight_models.__file__).parent / "bundles" / MODEL
-    started = FanlightServer(tmp_path_factory.mktemp("concepts"), models=str(bundle), default_model=False)
-    try:
-        started.start()
+    with FanlightServer(tmp_path_factory.mktemp("concepts"), models=str(bundle), default_model=False) as started:
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 def bird(n: int = 0) -> bytes:

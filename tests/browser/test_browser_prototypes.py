@@ -30,12 +30,10 @@ def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(place / f"{n}.png")
     model = str(write(folder / "small"))
-    started = FanlightServer(folder, models=model, default_model=False, datasets=f"training={folder / 'pictures'}")
-    try:
-        started.start()
+    with FanlightServer(
+        folder, models=model, default_model=False, datasets=f"training={folder / 'pictures'}"
+    ) as started:
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 @pytest.fixture(scope="module")

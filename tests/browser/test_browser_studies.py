@@ -22,12 +22,8 @@ TEMPLATE = "a {a} {b} left of a blue cross"
 @pytest.fixture(scope="module")
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
     """A server whose only models are those of the scenes."""
-    started = FanlightServer(tmp_path_factory.mktemp("studies"), scenes=True, default_model=False)
-    try:
-        started.start()
+    with FanlightServer(tmp_path_factory.mktemp("studies"), scenes=True, default_model=False) as started:
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 def number(text: str) -> float:

@@ -21,17 +21,13 @@ MEASURED = 4
 @pytest.fixture(scope="module")
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
     """With the field guide and its network; trust is measured where it is asked for, because it takes seconds a map."""
-    started = FanlightServer(tmp_path_factory.mktemp("sweeps"), field_guide=True, trust="request")
-    try:
-        started.start()
+    with FanlightServer(tmp_path_factory.mktemp("sweeps"), field_guide=True, trust="request") as started:
         end = time.monotonic() + 120
         with Client(started.url, started.token) as client:
             while "field-guide" not in [d.id for d in client.datasets()]:
                 assert time.monotonic() < end
                 time.sleep(0.2)
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 @pytest.fixture(scope="module")

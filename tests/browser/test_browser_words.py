@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx
 import pytest
 from browser_visitor import PHONE, Visitor
 from PIL import Image
 
 from fanlight.client import Client
 from support.processes import FanlightServer
+from support.prompts import explained
 
 pytestmark = pytest.mark.browser
 Come = Callable[..., Visitor]
@@ -23,20 +23,13 @@ PROMPT = "a red circle left of a blue cross"
 @pytest.fixture(scope="module")
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
     """A server whose only models are those of the scenes."""
-    started = FanlightServer(tmp_path_factory.mktemp("words"), scenes=True, default_model=False)
-    try:
-        started.start()
+    with FanlightServer(tmp_path_factory.mktemp("words"), scenes=True, default_model=False) as started:
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 @pytest.fixture(scope="module")
 def record(server: FanlightServer) -> Any:
-    asked = {"kind": "prompt", "value": PROMPT}
-    said = httpx.post(f"{server.url}/api/v1/inputs", json=asked, headers=server.headers, trust_env=False).json()
-    with Client(server.url, server.token) as fan:
-        return fan.explain(model="scenes-exact", input=said["id"], explainer="diffusion-pid", params={"guidance": 1})
+    return explained(server, PROMPT)
 
 
 def number(text: str) -> float:

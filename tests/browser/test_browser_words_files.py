@@ -12,6 +12,7 @@ from browser_visitor import Visitor
 from fanlight.client import Client
 from support.language import bert
 from support.processes import FanlightServer
+from support.prompts import explained
 
 pytestmark = pytest.mark.browser
 Come = Callable[..., Visitor]
@@ -23,20 +24,13 @@ def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A server whose only models are those of the scenes, with a masked language model."""
     place = tmp_path_factory.mktemp("files")
     language = bert(place / "tiny-bert", sorted({*PROMPT.split()}))
-    started = FanlightServer(place, scenes=True, default_model=False, word_model=language)
-    try:
-        started.start()
+    with FanlightServer(place, scenes=True, default_model=False, word_model=language) as started:
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 @pytest.fixture(scope="module")
 def record(server: FanlightServer) -> Any:
-    asked = {"kind": "prompt", "value": PROMPT}
-    said = httpx.post(f"{server.url}/api/v1/inputs", json=asked, headers=server.headers, trust_env=False).json()
-    with Client(server.url, server.token) as fan:
-        return fan.explain(model="scenes-exact", input=said["id"], explainer="diffusion-pid", params={"guidance": 1})
+    return explained(server, PROMPT)
 
 
 def test_files_are_asked_for_with_the_region_that_is_marked(visitor: Come, server: FanlightServer, record: Any) -> None:

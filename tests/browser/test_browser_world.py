@@ -18,17 +18,15 @@ Come = Callable[..., Visitor]
 
 @pytest.fixture(scope="module")
 def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FanlightServer]:
-    started = FanlightServer(tmp_path_factory.mktemp("world"), field_guide=True, trust="request", default_model=False)
-    try:
-        started.start()
+    with FanlightServer(
+        tmp_path_factory.mktemp("world"), field_guide=True, trust="request", default_model=False
+    ) as started:
         end = time.monotonic() + 120
         with Client(started.url, started.token) as client:
             while "field-guide" not in [d.id for d in client.datasets()]:
                 assert time.monotonic() < end
                 time.sleep(0.2)
         yield started
-    finally:
-        started.stop(patience=2)
 
 
 @pytest.mark.parametrize(

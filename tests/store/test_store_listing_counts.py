@@ -91,7 +91,7 @@ def test_of_more_than_are_counted_the_newest_are(db: Database) -> None:
 @pytest.fixture
 def sqlite(filled: Database) -> Database:
     if not filled.sqlite:
-        pytest.skip("PostgreSQL is asked as it was")
+        pytest.skip("plans of SQLite: on PostgreSQL no index is named")
     return filled
 
 

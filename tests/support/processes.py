@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -83,6 +83,18 @@ class Process:
             place = {"cwd": self.log.parent, "start_new_session": True, **identity(self.user)}
             self.process = subprocess.Popen(self.command, stdout=out, stderr=out, env=self.env, **place)
         self.until()
+
+    def __enter__(self) -> Self:
+        """Started; at the end of the block it is stopped without much patience: nothing there is worth waiting for."""
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(patience=2)
 
     def until(self) -> None:
         """Waits until it is ready; raises where it ends before, or takes too long."""

@@ -71,7 +71,7 @@ def load(source: Mapping[str, Any], device: torch.device | str = "cpu") -> Paint
         examples=[str(e)[:300] for e in own.get("examples", ())][:12],
         guidance=folders.guidance(folder, getattr(read, "guidance", GUIDANCE)),
         card=card.read_text(encoding="utf-8", errors="replace")[:MAX_TEXT] if card else "",
-        source=None if found is None else {"diffusers": found.pinned},
+        pinned=None if found is None else {"diffusers": found.pinned},
         versions={} if found is None else {found.name: found.commit},
     )
 

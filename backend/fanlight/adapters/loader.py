@@ -116,7 +116,7 @@ def _about(model: Any) -> dict[str, Any]:
         "terms": model.terms,
         "card": model.card,
         "examples": getattr(model, "examples", []),
-        **({"source": dict(model.source)} if getattr(model, "source", None) else {}),
+        **({"source": dict(model.pinned)} if getattr(model, "pinned", None) else {}),
     }
 
 

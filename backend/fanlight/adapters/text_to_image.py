@@ -34,7 +34,7 @@ class Painter:
         net: what has parameters; an empty module where nothing has.
         identity: JSON-able, what the model is; the digest is of it and of the parameters. examples: prompts to begin with.
         guidance: as pictures of it are usually drawn.
-        source: what names exactly this model, where the given one may mean another tomorrow. versions: of it, for the provenance.
+        pinned: the source that names exactly this model, where the given one may mean another tomorrow. versions: of it, for the provenance.
     """
 
     task = "text-to-image"
@@ -43,12 +43,12 @@ class Painter:
     def __init__(
         self, denoiser: Any, codec: Codec, net: nn.Module, *, identity: Any, name: str, description: str = "",
         terms: str = "", card: str = "", examples: Sequence[str] = (), guidance: float = GUIDANCE,
-        source: Mapping[str, str] | None = None, versions: Mapping[str, str] | None = None,
+        pinned: Mapping[str, str] | None = None, versions: Mapping[str, str] | None = None,
     ):  # fmt: skip
         self.denoiser, self.codec, self.net = denoiser, codec, net.eval().requires_grad_(False)
         self.name, self.description, self.terms, self.card = name, description, terms, card
         self.examples, self.guidance = [str(e) for e in examples], guidance
-        self.source, self.versions = source, dict(versions or {})
+        self.pinned, self.versions = pinned, dict(versions or {})
         self.asked = 0
         self.shape, self.logsnr, self.law, self.device = denoiser.shape, denoiser.logsnr, denoiser.law, denoiser.device
         self.size = (self.shape[1] * codec.factor, self.shape[2] * codec.factor)

@@ -73,6 +73,7 @@ async def intervene(request: wire.InterventionRequest, context: Services, who: E
 @router.post("/live", response_model=wire.LivePanel)
 async def live(request: wire.LiveRequest, context: Services, who: Explainer) -> wire.LivePanel:
     """The panel after the edits, from frozen artifacts; nothing is stored. Of a session only the latest `seq` is answered."""
+    idle()  # people who drag wait for each other in a line of their own, where what is overtaken leaves
     return await context.live.answer(who, request)
 
 
