@@ -3,6 +3,7 @@
 // and what can be undone is kept in the tab.
 (() => {
   const IDLE = 350; // ms without a change before the next question is asked for
+  const KEPT = 150; // ms without a change until a bar that is dragged stands in the address: putting it there costs a frame
   const AGAIN = [1000, 30000]; // ms until a question without an answer is asked again: at first, at most
   const there = (url) => (url.startsWith(window.fanlight.prefix + "/") ? url : window.fanlight.prefix + url);
   const $ = (id) => document.getElementById(id);
@@ -11,6 +12,9 @@
   const signed = (v, n = 2) => (v > 0 ? "+" : v < 0 ? "−" : "±") + Math.abs(v).toFixed(n);
   const percent = (p) => (p > 0 && p < 0.005 ? "< 1 %" : p < 1 && p >= 0.995 ? "> 99 %" : `${Math.round(100 * p)} %`);
   const word = (v) => (typeof v === "string" ? (v === "unknown" ? "cannot tell" : v) : v.toFixed(2));
+  // A page that is touched is laid out and painted anew, whether or not what it says is new.
+  const text = (e, said) => { if (e.textContent !== said) e.textContent = said; };
+  const attribute = (e, name, value) => { if (e.getAttribute(name) !== value) e.setAttribute(name, value); };
   const near = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   let page = null; // what is shown now
 
@@ -19,7 +23,7 @@
     const rows = [...root.querySelectorAll(".co-row")].sort((a, b) => a.dataset.concept - b.dataset.concept);
     page = {
       ...held, root, rows, own: held.detail.answers, session: crypto.randomUUID?.() ?? String(Math.random()), seq: 0, busy: false, again: false,
-      steps: [{ answers: held.detail.answers, best: best(held.detail) }], at: 0, chosen: null, maps: {}, showing: false, order: [...$("co-rows").children], timer: 0,
+      steps: [{ answers: held.detail.answers, best: best(held.detail) }], at: 0, chosen: null, maps: {}, drawn: [], showing: false, order: [...$("co-rows").children], timer: 0,
     };
     paint(held.detail, held.summary);
     const last = page.detail.answers.at(-1)?.[0];
@@ -65,7 +69,18 @@
     page.at = to;
     moved();
   }
-  function moved() { controls(); address(); keepSteps(); ask(); }
+  function moved() { ask(); controls(); remember(); }
+  function remember() {
+    clearTimeout(page.keeping);
+    page.keeping = setTimeout(kept, page.dragging ? KEPT : 0);
+  }
+  function kept() {
+    if (!page?.keeping) return;
+    clearTimeout(page.keeping);
+    page.keeping = 0;
+    address();
+    keepSteps();
+  }
   function keepSteps() {
     if (page.dragging) return; // it is kept with the answer to where the bar is let go
     const over = Math.max(0, Math.min(page.at - 1, page.steps.length - window.fanlight.steps.MOST)); // the oldest go, the first stays
@@ -110,7 +125,7 @@
       problem("");
       for (const s of mine.steps) if (s.answers === wanted) s.best = best(panel.detail);
       paint(panel.detail, panel.summary);
-      if (now() === wanted) keepSteps();
+      if (now() === wanted) remember();
     } catch (e) {
       if (page !== mine) return;
       if (e.code !== "superseded") refused(wanted, e.message);
@@ -129,8 +144,7 @@
     page.at = Math.max(0, page.at - 1);
     if (!page.steps.length) page.steps = [{ answers: page.own }];
     page.dragging = false;
-    controls();
-    address();
+    remember();
     paint(page.detail, page.summary);
   }
   const mine_is = (answers) => now() === answers && page.at > 0;
@@ -162,25 +176,12 @@
     page.detail = detail;
     page.summary = summary;
     const said = new Map(now());
-    page.rows.forEach((row, k) => {
-      const p = detail.p[k], was = detail.was[k], by = p - was, bar = row.children[2];
-      bar.style.setProperty("--p", p);
-      bar.style.setProperty("--was", was);
-      bar.style.setProperty("--lo", detail.lo[k]);
-      bar.style.setProperty("--hi", detail.hi[k]);
-      bar.setAttribute("aria-valuenow", p.toFixed(2));
-      bar.setAttribute("aria-valuetext", `${p.toFixed(2)}${said.has(k) ? ", answered" : ""}${Math.abs(by) >= 0.005 ? `, was ${was.toFixed(2)}` : ""}`);
-      row.classList.toggle("moved", Math.abs(by) >= 0.01);
-      row.children[3].textContent = p.toFixed(2);
-      const set = said.has(k);
-      row.children[4].textContent = set ? (said.get(k) === "unknown" ? "unknown" : "set") : Math.abs(by) >= 0.005 ? signed(by) : "";
-      row.children[4].className = `co-move${set ? " set" : by > 0 ? " up" : " down"}`;
-    });
+    page.rows.forEach((row, k) => drawRow(row, k, detail, said));
     const others = detail.p.filter((p, k) => !said.has(k) && Math.abs(p - detail.was[k]) >= 0.05).length;
-    $("co-moved").textContent = said.size ? `You answered ${said.size}; ${others} ${others === 1 ? "other moved" : "others moved"} by 0.05 or more.` : "";
+    text($("co-moved"), said.size ? `You answered ${said.size}; ${others} ${others === 1 ? "other moved" : "others moved"} by 0.05 or more.` : "");
     $("co-classes").replaceChildren(...detail.classes.map(klass));
-    $("co-reason").textContent = summary;
-    $("co-unusual").textContent = detail.unusual;
+    text($("co-reason"), summary);
+    text($("co-unusual"), detail.unusual);
     $("co-unusual").hidden = !detail.unusual;
     const error = Math.max(...detail.classes.map((c) => c.error));
     $("co-draws").textContent = detail.samples ? `Classes are means over ${detail.samples} draws of the concepts, give or take ${(100 * error).toFixed(1)} points.` : "Classes are computed without draws.";
@@ -188,6 +189,18 @@
     $("co-cases").replaceChildren(make("ul", {}, ...detail.cases.map((c) => make("li", { textContent: `reference case ${c.case}, ${c.name}: distance ${c.distance.toFixed(3)}` }))));
     controls();
     together();
+  }
+
+  function drawRow(row, k, detail, said) {
+    const p = detail.p[k], was = detail.was[k], by = p - was, set = said.has(k), bar = row.children[2];
+    const places = `--p:${p.toFixed(3)};--was:${was.toFixed(3)};--lo:${detail.lo[k].toFixed(3)};--hi:${detail.hi[k].toFixed(3)}`;
+    if (page.drawn[k] !== places) bar.style.cssText = page.drawn[k] = places;
+    attribute(bar, "aria-valuenow", p.toFixed(2));
+    attribute(bar, "aria-valuetext", `${p.toFixed(2)}${set ? ", answered" : ""}${Math.abs(by) >= 0.005 ? `, was ${was.toFixed(2)}` : ""}`);
+    row.classList.toggle("moved", Math.abs(by) >= 0.01);
+    text(row.children[3], p.toFixed(2));
+    text(row.children[4], set ? (said.get(k) === "unknown" ? "unknown" : "set") : Math.abs(by) >= 0.005 ? signed(by) : "");
+    attribute(row.children[4], "class", `co-move${set ? " set" : by > 0 ? " up" : " down"}`);
   }
 
   function klass(c, i) {
@@ -206,22 +219,19 @@
     page.rows.forEach((row, k) => {
       const value = said.get(k), shown = value === undefined ? "" : value;
       row.classList.toggle("said", said.has(k));
-      let held = false;
-      for (const radio of row.children[1].children) {
-        const on = radio.dataset.answer === shown;
-        held ||= on;
-        radio.setAttribute("aria-checked", String(on));
-        radio.tabIndex = on ? 0 : -1;
-      }
-      if (!held) row.children[1].children[0].tabIndex = 0;
+      const radios = [...row.children[1].children], on = radios.findIndex((r) => r.dataset.answer === shown);
+      radios.forEach((radio, i) => {
+        attribute(radio, "aria-checked", String(i === on));
+        attribute(radio, "tabindex", i === Math.max(0, on) ? "0" : "-1");
+      });
     });
     $("co-undo").disabled = page.at === 0;
     $("co-redo").disabled = page.at === page.steps.length - 1;
     $("co-save").disabled = !dirty || !now().length;
-    $("co-state").textContent = dirty ? "unsaved" : page.own.length ? "saved" : "as the model saw it";
+    text($("co-state"), dirty ? "unsaved" : page.own.length ? "saved" : "as the model saw it");
     const first = now()[0];
-    $("co-title").textContent = first === undefined ? "What does it see?" : `What if ${supposed(...first)}${now().length > 1 ? `, and ${now().length - 1} more` : ""}?`;
-    $("co-steps").replaceChildren(...page.steps.map(past).reverse());
+    text($("co-title"), first === undefined ? "What does it see?" : `What if ${supposed(...first)}${now().length > 1 ? `, and ${now().length - 1} more` : ""}?`);
+    steps();
   }
   // "the crest is not long", "spotted is there"
   function supposed(k, value) {
@@ -230,14 +240,24 @@
     const odds = typeof value === "number" ? ` (${value.toFixed(2)})` : "";
     return group ? `the ${group} is ${how}${own}${odds}` : `${own} is ${how}there${odds}`;
   }
+  function steps() {
+    const list = $("co-steps");
+    while (list.children.length > page.steps.length) list.firstChild.remove(); // the newest is first
+    page.steps.forEach((s, i) => {
+      if (list.children.length <= i) {
+        const button = make("button", { className: "plain" });
+        button.dataset.step = i;
+        list.prepend(make("li", {}, button));
+      }
+      const item = list.children[list.children.length - 1 - i];
+      text(item.firstChild, past(s, i));
+      if (i === page.at) attribute(item, "aria-current", "step"); else item.removeAttribute("aria-current");
+    });
+  }
   function past(s, i) {
     const before = page.steps[i - 1]?.answers ?? [], fresh = s.answers.filter(([k, v]) => !before.some(([c, w]) => c === k && w === v));
     const told = i === 0 ? (s.answers.length ? "as it was saved" : "as the model saw it") : fresh.length ? fresh.map(([k, v]) => `${plain(page.names[k])}: ${word(v)}`).join(", ") : "taken back";
-    const button = make("button", { className: "plain", textContent: told + (s.best ? ` · ${s.best.name} ${percent(s.best.p)}` : "") });
-    button.dataset.step = i;
-    const item = make("li", {}, button);
-    if (i === page.at) item.setAttribute("aria-current", "step");
-    return item;
+    return told + (s.best ? ` · ${s.best.name} ${percent(s.best.p)}` : "");
   }
 
   function questions({ questions: every, certainty, of }) {
@@ -343,8 +363,10 @@
   }
   async function keep(then, button) {
     button.disabled = true;
+    kept();
     try { await then(await (near(now(), page.own) ? page.record : save())); } catch (e) { problem(e.message); } finally { button.disabled = false; }
   }
+  window.addEventListener("pagehide", kept);
   const open = (id) => window.fanlight.go(`${window.fanlight.prefix}/e/${id}/concepts`);
   function share(id) { // of what is shown: unsaved answers are saved first
     if (id !== page.record) { page.own = now(); controls(); }
@@ -451,7 +473,9 @@
 
   new MutationObserver(() => {
     const root = $("co-page");
-    if (root && root !== page?.root && root.querySelector(".co-row")) begin(root);
+    if (root === page?.root) return;
+    if (page?.keeping) { clearTimeout(page.keeping); keepSteps(); } // the address is another page's by now
     if (!root) page = null;
+    else if (root.querySelector(".co-row")) begin(root);
   }).observe(document.documentElement, { childList: true, subtree: true });
 })();
