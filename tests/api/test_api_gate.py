@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from api_rig import TOKEN, Api, noise, settings, started
 from fastapi import FastAPI
+from fastapi.dependencies import utils
 from fastapi.testclient import TestClient
 
 from fanlight.api.gate import PUBLIC
@@ -188,3 +190,18 @@ def test_everything_works_behind_a_path_prefix(tmp_path: Path, through: str) -> 
         assert f'content="http://testserver/fanlight/s/{share["token"]}/preview.png"' in page
         entered = TestClient(app).get(f"{through}/?token={TOKEN}", follow_redirects=False)
         assert entered.headers["location"] == "/fanlight/" and "Path=/fanlight/" in entered.headers["set-cookie"]
+
+
+def test_nothing_that_every_request_needs_takes_a_thread(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: set[str] = set()
+    really = utils.run_in_threadpool
+
+    async def noted(call: Any, *given: Any, **named: Any) -> Any:
+        taken.add(call.__qualname__)
+        return await really(call, *given, **named)
+
+    monkeypatch.setattr(utils, "run_in_threadpool", noted)
+    asked = [(m, p) for m, p in walk(api.http.app) if p != "/api/v1/events"]  # type: ignore[arg-type]
+    for method, path in asked:
+        assert api.call(method, path.removeprefix("/api/v1")).status_code != 401
+    assert len(asked) > 30 and not taken, "a plain function is taken to a thread, which costs more than these do"

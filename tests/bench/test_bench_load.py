@@ -7,20 +7,20 @@ import json
 import random
 from pathlib import Path
 
-import httpx
 import pytest
 
 from fanlight.bench import _mutants as mutants, fuzz, load
 from fanlight.bench._arrivals import Phase, arrive
 from fanlight.bench._figures import figures, passed
 from fanlight.bench._table import replaced
+from fanlight.bench._wire import Answer
 from fanlight.errors import FanlightError
 
 
 def phase(seconds: float, pause: float, statuses: tuple[int, ...] = (200,)) -> Phase:
-    async def ask(number: int) -> httpx.Response:
+    async def ask(number: int) -> Answer:
         await asyncio.sleep(pause)
-        return httpx.Response(statuses[number % len(statuses)])
+        return Answer(statuses[number % len(statuses)], b"")
 
     return asyncio.run(arrive({"record": (0.5, ask), "live": (0.5, ask)}, 200.0, seconds, random.Random(1)))
 

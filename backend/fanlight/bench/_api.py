@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from fanlight.bench._server import Server
+from fanlight.bench._wire import Answer
 from fanlight.bundles import DEFAULT
 from fanlight.errors import FanlightError
 
@@ -27,7 +28,7 @@ def timed(http: httpx.Client, method: str, path: str, expect: int, **more: Any) 
     return took, answer
 
 
-def check(answer: httpx.Response, expect: int) -> None:
+def check(answer: httpx.Response | Answer, expect: int) -> None:
     if answer.status_code != expect:
         raise FanlightError(
             f"The server answered {answer.status_code} instead of {expect}: {answer.text[:500]}", code="unexpected"

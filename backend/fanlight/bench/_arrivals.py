@@ -12,12 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-import httpx
-
 from fanlight.bench._figures import percentile
+from fanlight.bench._wire import Answer, NoAnswer
 
-Ask = Callable[[int], Awaitable[httpx.Response]]
-PATIENCE = 30.0  # seconds after which a request without an answer is an error
+Ask = Callable[[int], Awaitable[Answer]]
 
 
 @dataclass
@@ -77,8 +75,8 @@ async def arrive(
 async def _one(phase: Phase, kind: str, ask: Ask, number: int, begun: float, due: float) -> None:
     try:
         answer = await ask(number)
-    except httpx.HTTPError as e:
-        phase.errors[f"{kind}: {type(e).__name__}"] += 1
+    except NoAnswer as e:
+        phase.errors[f"{kind}: {e}"] += 1
         phase.unanswered.append(due)
         return
     took = 1000 * (time.perf_counter() - begun - due)

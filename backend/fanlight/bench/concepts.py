@@ -22,6 +22,7 @@ from fanlight.bench._browser import Tab, chromium
 from fanlight.bench._figures import Declared, figures, passed, percentile
 from fanlight.bench._machine import machine, today, versions
 from fanlight.bench._server import Server, fanlight
+from fanlight.bench._wire import Wire
 from fanlight.cli.output import say
 
 CONCEPTS, CLASSES, MOST = 112, 200, 7
@@ -152,14 +153,9 @@ def _answers(found: Found, server: Server, record: str, count: int, turn: int) -
 
 
 async def _crowd(found: Found, server: Server, record: str, people: int, seconds: float) -> None:
-    import httpx
-
     took: list[float] = []
     dropped = 0
-    limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
-    async with httpx.AsyncClient(
-        base_url=server.url + _api.BASE, headers=server.headers, timeout=60, trust_env=False, limits=limits
-    ) as http:
+    async with Wire(server.url + _api.BASE, server.headers) as http:
 
         async def change(session: str, seq: int) -> None:
             nonlocal dropped

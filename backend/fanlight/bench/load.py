@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 
 from fanlight.bench import _api, _pictures, concepts
-from fanlight.bench._arrivals import PATIENCE, Ask, Phase, arrive
+from fanlight.bench._arrivals import Ask, Phase, arrive
 from fanlight.bench._figures import Declared, figures, passed, percentile
 from fanlight.bench._machine import machine, today, versions
 from fanlight.bench._processes import memory, tree
 from fanlight.bench._server import Server, fanlight
+from fanlight.bench._wire import Answer, Wire
 from fanlight.cli.output import say
 from fanlight.errors import FanlightError
 
@@ -88,10 +88,7 @@ async def _measured(
 ) -> tuple[dict[str, list[float]], dict[str, str], dict[str, int]]:
     rng = random.Random(chosen.seed)
     stored, live = await asyncio.to_thread(_stocked, server)
-    limits = httpx.Limits(max_connections=2000, max_keepalive_connections=2000)
-    async with httpx.AsyncClient(
-        base_url=server.url + _api.BASE, headers=server.headers, timeout=PATIENCE, trust_env=False, limits=limits
-    ) as http:
+    async with Wire(server.url + _api.BASE, server.headers) as http:
         asks = _asks(http, stored, live, rng)
         capacity = chosen.rate or await _capacity(asks, chosen, rng, server)
         say(f"Held: {chosen.held:g} s at {0.7 * capacity:.0f} requests/s.")
@@ -221,25 +218,23 @@ def _stocked(server: Server) -> tuple[list[dict[str, Any]], str]:
     return records, concepts._explained(server)
 
 
-def _asks(
-    http: httpx.AsyncClient, stored: list[dict[str, Any]], live: str, rng: random.Random
-) -> dict[str, tuple[float, Ask]]:
+def _asks(http: Wire, stored: list[dict[str, Any]], live: str, rng: random.Random) -> dict[str, tuple[float, Ask]]:
     edits = itertools.count()
     seeds = itertools.count(1)
 
-    async def record(_: int) -> httpx.Response:
+    async def record(_: int) -> Answer:
         return await http.get(f"/explanations/{rng.choice(stored)['id']}")
 
-    async def gallery(n: int) -> httpx.Response:
+    async def gallery(n: int) -> Answer:
         return await http.get("/explanations", params={"limit": 24, "sort": ("newest", "oldest")[n % 2]})
 
-    async def map_(_: int) -> httpx.Response:
+    async def map_(_: int) -> Answer:
         return await http.get(f"/artifacts/{rng.choice(stored)['artifacts'][0]['digest']}/render.png")
 
-    async def thumbnail(_: int) -> httpx.Response:
+    async def thumbnail(_: int) -> Answer:
         return await http.get(f"/inputs/{rng.choice(stored)['input']}/thumbnail.webp")
 
-    async def edit(_: int) -> httpx.Response:
+    async def edit(_: int) -> Answer:
         n = next(edits)
         body = {
             "session": f"person {n % PEOPLE}",
@@ -249,7 +244,7 @@ def _asks(
         }
         return await http.post("/live", json=body)
 
-    async def new(_: int) -> httpx.Response:
+    async def new(_: int) -> Answer:
         body = _api.request(rng.choice(stored)["input"], seed=next(seeds), target=rng.randrange(1000))
         return await http.post("/explanations", json=body)
 
