@@ -24,7 +24,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from starlette.routing import Match
 
-from fanlight import __version__, logs
+from fanlight import __version__, collector, logs
 from fanlight.api import (
     artifacts,
     catalog,
@@ -223,6 +223,7 @@ async def _running(context: Context) -> AsyncIterator[None]:
         asyncio.create_task(listing.keep(context)),
         asyncio.create_task(retention.keep(context)),
     ]
+    collector.settle()
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.engine import make_url
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fanlight import __version__, logs
+from fanlight import __version__, collector, logs
 from fanlight.app import DRAIN, create
 from fanlight.errors import FanlightError, NotFound
 from fanlight.service.context import Context
@@ -70,6 +70,7 @@ async def _working(context: Context) -> AsyncIterator[None]:
     await context.engine.start()
     listener = Listener(context.db.url, context.db.name, context.dispatcher.hear)
     starting = asyncio.create_task(_take(context, listener))
+    collector.settle()
     try:
         yield
     finally:

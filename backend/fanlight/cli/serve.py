@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from fanlight import collector
 from fanlight.cli.output import part
 from fanlight.settings import Settings
 
@@ -53,6 +54,7 @@ def serve(
 
     Every setting is an environment variable FANLIGHT_* as well; an option wins over it. docs/settings.md lists them.
     """
+    collector.begin()
     settings = configured(
         host=host,
         port=port,

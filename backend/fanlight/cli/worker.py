@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fanlight import collector
 from fanlight.cli.output import part
 from fanlight.cli.serve import Host, configured
 
@@ -26,5 +27,6 @@ def worker(
 
     Its settings are those of the servers: the same database, artifact store, token, models and explainers.
     """
+    collector.begin()
     settings = configured(host=host, port=port, data_dir=data_dir, device=device, threads=threads)
     raise typer.Exit(part("fanlight.worker", "all").work(settings))

@@ -21,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from fanlight import collector
 from fanlight.engine.base import Work
 from fanlight.engine.core import Core
 from fanlight.errors import FanlightError
@@ -40,6 +41,7 @@ def bind_to_parent() -> None:
 
 def main() -> None:
     bind_to_parent()
+    collector.begin()
     # Models and libraries may print: what was the output becomes ours alone, theirs goes to the log.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -124,6 +126,7 @@ def main() -> None:
             send({"health": health()})
             time.sleep(BEAT)
 
+    collector.settle()
     send({"ready": health()})
     threading.Thread(target=read, daemon=True).start()
     threading.Thread(target=beat, daemon=True).start()

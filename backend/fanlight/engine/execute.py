@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from fanlight import collector
 from fanlight.adapters import heads, loader
 from fanlight.adapters.base import takes
 from fanlight.adapters.similarity import Similarity, embed
@@ -159,7 +160,8 @@ class Execution:
         return self.memory.relieve(*_kind(work), tries)
 
     def describe(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
-        return loader.describe(source)
+        with collector.loading():
+            return loader.describe(source)
 
     def ahead(self, work: Work, pool: ThreadPoolExecutor) -> None:
         """Prepares the picture of a piece of work that was submitted, where its model is at hand."""
@@ -257,7 +259,8 @@ class Execution:
         wanted = work.model["digest"]
 
         def load() -> Any:
-            model = loader.load(work.model["source"], device=self.device)
+            with collector.loading():
+                model = loader.load(work.model["source"], device=self.device)
             if model.digest == wanted:
                 return model
             raise ComputeFailed(
