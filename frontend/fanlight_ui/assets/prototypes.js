@@ -44,12 +44,16 @@
   }
   function go(edits) {
     page.edits = edits;
-    const query = new URLSearchParams(location.search);
+    ask();
+    buttons();
+    const mine = page;
+    setTimeout(() => { if (page === mine) keep(); }); // the address costs a frame, which is the answer's
+  }
+  function keep() {
+    const { edits } = page, query = new URLSearchParams(location.search);
     if (same(edits, page.stored)) query.delete("edits"); else query.set("edits", JSON.stringify(edits));
     history.replaceState(history.state, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
     keepSteps();
-    buttons();
-    ask();
   }
   function keepSteps() {
     const { past, edits, future } = page, most = window.fanlight.steps.MOST;
@@ -144,14 +148,12 @@
 
   function rows(into, list, of) {
     const there = new Map([...into.children].map((n) => [Number(n.dataset.prototype), n]));
-    for (const row of list) {
-      let node = there.get(row.prototype);
-      there.delete(row.prototype);
-      if (!node) node = build(row, of);
-      into.append(node); // in the order of the list
-      fill(node, row, of);
-    }
-    for (const node of there.values()) node.remove();
+    const nodes = list.map((row) => there.get(row.prototype) ?? build(row, of)), kept = new Set(nodes);
+    for (const node of there.values()) if (!kept.has(node)) node.remove();
+    nodes.forEach((node, i) => { // in the order of the list; what stands there already is not laid out anew
+      if (into.children[i] !== node) into.insertBefore(node, into.children[i] ?? null);
+      fill(node, list[i], of);
+    });
   }
 
   function build(row) {
@@ -213,8 +215,8 @@
       boxes[1].classList.toggle("off", p.state !== "open");
       if (p.state === "open") open.push(`${p.k + 1}`);
       const chip = node.querySelector(`.pt-chip[data-part="${p.k}"]`), shut = p.state === "shut";
-      set(chip, "");
-      chip.append(make("b", { text: p.k + 1 }), make("span", { text: shut ? "shut" : p.state === "removed" ? "taken out" : number(p.cos) }));
+      const similar = shut ? "shut" : p.state === "removed" ? "taken out" : number(p.cos);
+      if (chip.textContent !== `${p.k + 1}${similar}`) chip.replaceChildren(make("b", { text: p.k + 1 }), make("span", { text: similar }));
       chip.classList.toggle("off", p.state !== "open");
       chip.disabled = shut || !page.live;
       chip.setAttribute("aria-pressed", String(p.state === "open"));
