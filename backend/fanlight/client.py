@@ -6,6 +6,7 @@ how its answer is read is said once, in `calls`; the two clients only differ in 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,8 +19,9 @@ from pydantic import ValidationError
 
 from fanlight import wire
 from fanlight.calls import Call as Call, calls as calls
-from fanlight.errors import FanlightError
+from fanlight.errors import FanlightError, TooBusy
 from fanlight.notebook import Record
+from fanlight.patience import Patience, retry_after
 
 T = TypeVar("T")
 
@@ -31,7 +33,13 @@ def failure(response: httpx.Response) -> FanlightError:
     """The server's error as an exception with the same code and sentences."""
     try:
         body = wire.Error.model_validate_json(response.content).error
-        error = FanlightError(body.message, code=body.code, given=body.given, allowed=body.allowed, hint=body.hint)
+        said: dict[str, Any] = {"code": body.code, "given": body.given, "allowed": body.allowed, "hint": body.hint}
+        after = retry_after(response) if response.status_code == TooBusy.status else None
+        error = (
+            FanlightError(body.message, **said)
+            if after is None
+            else TooBusy(body.message, retry_after=math.ceil(after), **said)
+        )
     except ValueError:
         error = FanlightError(
             f"The server answered {response.status_code} and not in the shape of an error.", code="bad_answer"
@@ -72,13 +80,28 @@ class Client:
     Args:
         url: of the server, with its path prefix if it has one. Default: FANLIGHT_URL, else http://127.0.0.1:8321.
         token: access token. Default: FANLIGHT_TOKEN.
+        timeout: seconds that one request may take.
+        patience: seconds that one request waits in all where the server has too much to do (429), as long each time as it says, and five times
+            at most; then its sentence is raised. 0: at once.
+        transport: stands in for the network.
     """
 
-    def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 60):
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 60,
+        patience: float = 30,
+        transport: httpx.BaseTransport | None = None,
+    ):
         url = (url or os.environ.get("FANLIGHT_URL") or "http://127.0.0.1:8321").rstrip("/")
         token = token or os.environ.get("FANLIGHT_TOKEN")
         self.url = url
-        self._http = httpx.Client(base_url=url + "/api/v1", headers=_headers(token, None), timeout=timeout)
+        self.patience = patience
+        self._http = httpx.Client(
+            base_url=url + "/api/v1", headers=_headers(token, None), timeout=timeout, transport=transport
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -90,14 +113,21 @@ class Client:
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Sends one of `calls`; raises FanlightError where the server refuses."""
+        """Sends one of `calls`, again where the server says that it is too busy; raises FanlightError where it refuses."""
+        patience = Patience(self.patience)
+        response = self._once(call)
+        while (wait := patience.wait(response)) is not None:
+            time.sleep(wait)
+            response = self._once(call)
+        return cast(T, self._shown(_read(call, response)))
+
+    def _once(self, call: Call[Any]) -> httpx.Response:
         try:
-            response = self._http.request(call.method, call.path, params=call.params, json=call.json, files=call.files)
+            return self._http.request(call.method, call.path, params=call.params, json=call.json, files=call.files)
         except httpx.TransportError as e:
             raise FanlightError(
                 f"No Fanlight server answers at {self.url} ({e}).", code="no_server", hint=NOWHERE
             ) from e
-        return cast(T, self._shown(_read(call, response)))
 
     def _shown(self, answer: Any) -> Any:
         """Explanations draw themselves in a notebook; whatever else was answered is as it is."""
@@ -184,7 +214,9 @@ class AsyncClient:
     Args:
         url: of the server; any in process.
         transport: `httpx.ASGITransport(app)` in process.
-        headers: default: those of the visitor being answered (`credentials`).
+        token: access token. Default: what the visitor being answered sent (`credentials`).
+
+    A server that is too busy (429) is not asked again, as `Client` does: a page shows at once what it says.
     """
 
     def __init__(
