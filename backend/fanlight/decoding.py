@@ -144,6 +144,8 @@ def _check(image: Image.Image, blob: bytes, max_pixels: int) -> None:
     if image.mode not in MODES:
         why = f"The picture holds {image.mode} values, which have no defined brightness."
         raise _unreadable(why, image.mode, hint="Save it with 8 or 16 bits per channel.")
+    if image.format == "PNG":
+        layout.png_filled(blob)
     long_header, run_length = blob[14] >= 40, blob[30] in (1, 2)
     if image.format == "BMP" and long_header and run_length:
         raise _unreadable("Run-length encoded BMP is not read.", "BMP", hint="Save it as PNG.")

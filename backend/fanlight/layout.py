@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 
 SCANS = 100
 """Passes over a JPEG. Encoders write about ten, never more than twenty."""
@@ -14,6 +15,8 @@ SEGMENTS = 4096
 METADATA = 16 << 20
 CHUNKS = 1 << 16
 STRIPS = 50_000
+PIECE = 1 << 18
+"""Bytes that are unpacked at once to count them."""
 
 # In coded data FF stands before 0 or a restart (D0 to D7), so any other pair is a marker; fill bytes are further FFs.
 _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
@@ -21,6 +24,16 @@ _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _WITH_LENGTH = frozenset({*range(0xC0, 0xD0), *range(0xDA, 0xF0), 0xFE} - {0xC8, 0xDE})
 _SCAN, _END, _EXIF = 0xDA, 0xD9, 0xE1
 _TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by the colour type of a PNG
+_ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)  # x, y, dx, dy
 _PARTS = frozenset({273, 279, 324, 325})  # offsets and lengths of strips and tiles
 
 
@@ -82,6 +95,39 @@ def _png(blob: bytes) -> None:
             return
         at += 12 + int.from_bytes(head[:4], "big")
     raise Implausible(f"The PNG is cut into more than {CHUNKS} chunks.")
+
+
+def png_filled(blob: bytes) -> None:
+    """Checks that the coded data unpack to as many bytes as the size needs: readers leave what is missing black, and say nothing.
+
+    To be called once the size is known to be allowed: takes time by it, and memory by `PIECE`.
+
+    Raises:
+        Implausible: fewer bytes than the declared rows take.
+        zlib.error: the coded data are damaged.
+    """
+    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", blob[16:29])
+    bits = depth * _CHANNELS.get(colour, 1)
+    parts = [(width, height)]
+    if interlaced:
+        parts = [(-(-(width - x) // dx), -(-(height - y) // dy)) for x, y, dx, dy in _ADAM7 if x < width and y < height]
+    needed = left = sum(h * (1 + -(-w * bits // 8)) for w, h in parts)
+    unpack = zlib.decompressobj()
+    at = 8
+    while left > 0 and at + 8 <= len(blob) and blob[at + 4 : at + 8] != b"IEND":
+        length = int.from_bytes(blob[at : at + 4], "big")
+        data = blob[at + 8 : at + 8 + length] if blob[at + 4 : at + 8] == b"IDAT" else b""
+        while data and left > 0 and not unpack.eof:
+            left -= len(unpack.decompress(data, PIECE))
+            data = unpack.unconsumed_tail
+        while left > 0 and not unpack.eof and (rest := unpack.decompress(b"", PIECE)):
+            left -= len(rest)
+        at += 12 + length
+    if left > 0:
+        given = (needed - left) * 100 // needed
+        raise Implausible(
+            f"The PNG declares {height} rows and holds {given} % of their bytes: it is cut off or damaged."
+        )
 
 
 def _gif(blob: bytes) -> None:

@@ -71,6 +71,32 @@ def test_a_file_cut_anywhere_is_refused(make, format, options):
         refusal(blob[: len(blob) * percent // 100], UnreadableInput)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 10, 99])
+def test_a_png_that_declares_more_rows_than_it_holds_is_refused(make, rows):
+    line = b"\0" + bytes(12)
+    error = refusal(make.png(4, 100, 8, 2, line * rows), UnreadableInput)
+    assert "declares 100 rows" in error.message
+    assert images.decode(make.png(4, 100, 8, 2, line * 100), **LIMITS).pixels.shape == (100, 4, 3)
+
+
+@pytest.mark.parametrize(("depth", "colour"), [(1, 0), (4, 0), (16, 0), (8, 2), (8, 4), (8, 6), (16, 6)])
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (5, 5), (9, 17)])
+def test_an_interlaced_png_is_counted_by_its_seven_passes(make, size, depth, colour):
+    width, height = size
+    bits = depth * {0: 1, 2: 3, 4: 2, 6: 4}[colour]
+    passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    sizes = [(len(range(x, width, dx)), len(range(y, height, dy))) for x, y, dx, dy in passes]
+    data = bytes(sum(h * (1 + (w * bits + 7) // 8) for w, h in sizes if w and h))
+
+    def blob(data):
+        plain = make.png(width, height, depth, colour, data)
+        head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 1)
+        return plain[:8] + make.chunk(b"IHDR", head) + plain[33:]
+
+    assert images.decode(blob(data), **LIMITS).pixels.shape == (height, width, 3)
+    refusal(blob(data[:-1]), UnreadableInput)
+
+
 def test_a_png_whose_checksum_is_wrong_is_refused(make):
     blob = bytearray(make.file(skimage.data.chelsea(), "PNG"))
     blob[len(blob) // 2] ^= 0xFF
