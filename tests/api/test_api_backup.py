@@ -18,6 +18,7 @@ from sqlalchemy import update
 
 from fanlight.app import create
 from fanlight.blobs import REFRESH, Blobs
+from fanlight.bundles import derived
 from fanlight.errors import Conflict, FanlightError, InvalidField
 from fanlight.service import retention
 from fanlight.service.backup import backup, restore
@@ -136,6 +137,60 @@ def test_an_altered_backup_is_refused_and_leaves_no_database(
         restore(place, tmp_path / "altered.tar")
     assert not (tmp_path / "new" / "fanlight.sqlite").exists()
     assert restore(place, tmp_path / "all.tar").missing == []  # and can be repeated with a sound one
+
+
+def made(place: Settings, name: str = "small-without-3") -> Path:
+    """A model that was made of another, as its files are."""
+    folder = derived(place.data_dir) / name
+    (folder / "sources").mkdir(parents=True)
+    (folder / "bundle.toml").write_text("name = 'small'")
+    (folder / "sources" / "0.jpg").write_bytes(b"a picture")
+    (derived(place.data_dir) / ".half").mkdir()
+    (derived(place.data_dir) / ".half" / "bundle.toml").write_text("not yet")
+    return folder
+
+
+def test_models_that_were_made_of_others_are_in_it(api: Api, tmp_path: Path) -> None:
+    folder = made(context(api).settings)
+    assert backup(context(api).settings, tmp_path / "all.tar").models == 1
+    place = Settings(data_dir=tmp_path / "new")
+    assert restore(place, tmp_path / "all.tar").models == 1
+    new = derived(place.data_dir)
+    assert [p.name for p in new.iterdir()] == [folder.name], "what was still being written, or unpacked, is not there"
+    for file in ("bundle.toml", "sources/0.jpg"):
+        assert (new / folder.name / file).read_bytes() == (folder / file).read_bytes()
+    other = Settings(data_dir=tmp_path / "taken")
+    made(other)
+    with pytest.raises(Conflict, match="There is a model"):
+        restore(other, tmp_path / "all.tar")
+    assert not (tmp_path / "taken" / "fanlight.sqlite").exists()
+
+
+def renamed(name: str, blob: bytes) -> tuple[str, bytes]:
+    """A manifest that names a file outside."""
+    return name, blob.replace(b"models/small-without-3/bundle.toml", b"models/../bundle.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda n, b: (n, b + b"x" if n.endswith("0.jpg") else b), "is damaged"),
+        (lambda n, b: None if n.endswith("0.jpg") else (n, b), "it lacks"),
+        (lambda n, b: ("models/other/0.jpg" if n.endswith("0.jpg") else n, b), "does not belong"),
+        (renamed, "newer"),
+    ],
+)
+def test_altered_models_are_refused(
+    api: Api, tmp_path: Path, change: Callable[[str, bytes], tuple[str, bytes] | None], says: str
+) -> None:
+    made(context(api).settings)
+    backup(context(api).settings, tmp_path / "all.tar")
+    changed(tmp_path / "all.tar", tmp_path / "altered.tar", change)
+    place = Settings(data_dir=tmp_path / "new")
+    with pytest.raises(FanlightError, match=says):
+        restore(place, tmp_path / "altered.tar")
+    assert not (tmp_path / "new" / "fanlight.sqlite").exists() and not list(derived(place.data_dir).glob("*"))
+    assert restore(place, tmp_path / "all.tar").models == 1
 
 
 def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:

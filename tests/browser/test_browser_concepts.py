@@ -224,7 +224,7 @@ def test_by_keyboard_alone_and_on_a_phone_in_the_dark(visitor: Come, server: Fan
         me.until("() => /[:,]0\\.0|%3A0\\.0/.test(location.search)")
         page.keyboard.press("Control+z")
         saw(me, second, 0)
-        me.until("() => location.search.includes(\"answers=0%3Ayes\")")
+        me.until('() => location.search.includes("answers=0%3Ayes")')
     with visitor(size=PHONE, scheme="dark") as small:
         page = small.enter(f"/e/{ident}/concepts")
         page.wait_for_selector(".co-asked li")

@@ -86,13 +86,20 @@ def test_expected_sigmoids(mean: float, variance: float, expected: float) -> Non
     )
 
 
-@pytest.mark.parametrize("deviation", [0.01, 0.3, 0.799, 0.801, 2.0, 9.0, 40.0])
+@pytest.mark.parametrize("deviation", [0.01, 0.3, 0.799, 0.801, 1.599, 1.601, 2.0, 3.1, 6.399, 6.401, 9.0, 40.0])
 def test_expected_sigmoids_agree_with_a_fine_grid_at_any_width(deviation: float) -> None:
     mean = torch.tensor([-7.0, -0.4, 0.0, 3.0], dtype=torch.float64)
     z = torch.linspace(-9, 9, 2_000_001, dtype=torch.float64)
     weight = torch.exp(-z * z / 2)
     naive = torch.stack([(torch.sigmoid(m + deviation * z) * weight).sum() / weight.sum() for m in mean])
     close(quadrature.expected_sigmoid(mean, torch.tensor(deviation, dtype=torch.float64) ** 2), naive, 1e-11)
+
+
+def test_an_expected_sigmoid_does_not_depend_on_its_neighbours() -> None:
+    mean, variance = torch.randn(200, dtype=torch.float64), torch.rand(200, dtype=torch.float64) * 60
+    every = quadrature.expected_sigmoid(mean, variance)
+    for some in (slice(0, 1), slice(3, 20), slice(50, 200, 7)):
+        assert torch.equal(quadrature.expected_sigmoid(mean[some], variance[some]), every[some])
 
 
 def test_patterns_of_three_concepts() -> None:

@@ -50,10 +50,12 @@ def test_patches_are_packed_as_the_pipeline_packs_them() -> None:
 def test_its_estimate_of_the_noise_is_that_of_a_head_made_by_hand(both: tuple[Any, flux.Flux, Path]) -> None:
     """z' = z sqrt((1 - s)^2 + s^2), s = 1 / (1 + exp(alpha / 2)), eps = z' + (1 - s) u; the text and the call are the pipeline's own."""
     pipeline, model, _ = both
-    embeds, pooled, text_ids = pipeline.encode_prompt(TEXT)
+    with torch.inference_mode():  # other kernels than with gradients, which round otherwise
+        embeds, pooled, text_ids = pipeline.encode_prompt([TEXT] * 3)
     encoded = model.encode([Conditioning(TEXT)] * 3)
-    torch.testing.assert_close(encoded["text"][:1], embeds)
-    torch.testing.assert_close(encoded["pooled"][:1], pooled)
+    torch.testing.assert_close(encoded["text"], embeds)
+    torch.testing.assert_close(encoded["pooled"], pooled)
+    embeds, pooled = embeds[:1], pooled[:1]
     assert embeds.shape == (1, 512, 48) and pooled.shape == (1, 16)
     z = torch.randn(3, 4, 8, 8)
     alpha = torch.tensor([-3.0, 0.7, 4.0], dtype=torch.float64)

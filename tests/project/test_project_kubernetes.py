@@ -125,7 +125,7 @@ def test_ray_asks_for_the_token_shows_no_dashboard_and_is_reached_by_these_pods_
     data, (cluster,) = found["ConfigMap"][0]["data"], found["RayCluster"]
     assert (data["RAY_AUTH_MODE"], data["RAY_USAGE_STATS_ENABLED"]) == ("token", "0")
     head = cluster["spec"]["headGroupSpec"]["rayStartParams"]
-    assert (head["include-dashboard"], head["ray-client-server-port"]) == ("false", "0")
+    assert head["include-dashboard"] == "false"
     told = {e["name"] for e in cluster["spec"]["autoscalerOptions"]["env"]}
     assert told == {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"}
     policies = {p["metadata"]["name"]: p["spec"] for p in found["NetworkPolicy"]}

@@ -1,5 +1,7 @@
 """The nodes of the compose file as plain processes: a head, and a server that joins it."""
 
+import subprocess
+import sys
 import time
 from importlib.util import find_spec
 
@@ -70,9 +72,21 @@ def test_a_server_joins_the_head_with_the_token_and_without_it_says_why_not(head
         assert record.state == "succeeded"
         assert any("ServeReplica" in p.name() for p in psutil.Process(process.pid).children(True))
         other.start()
+        assert _asked(env) == "yes", "the server of Ray Client is there, and answers who has the token"
+        assert "token" in _asked({**env, "RAY_AUTH_TOKEN": "u" * 40}).lower()
+        assert "token" in _asked({k: v for k, v in env.items() if not k.startswith("RAY_AUTH")}).lower()
         server.stop()
         time.sleep(1)
         assert process.running, "a server that leaves does not end the cluster"
     finally:
         other.stop()
         server.stop()
+
+
+def _asked(env):
+    """What a visitor of the head's Ray Client with this environment is told."""
+    code = "import ray; ray.init('ray://127.0.0.1:10001'); print('yes' if ray.is_initialized() else 'no')"
+    told = subprocess.run(
+        [sys.executable, "-c", code], env={"PATH": "/usr/bin:/bin", **env}, capture_output=True, text=True, timeout=90
+    )
+    return "yes" if told.stdout.strip() == "yes" else told.stderr

@@ -31,7 +31,7 @@ def backup(
         emit(asdict(saved))
     else:
         say(
-            f"Wrote {file}: database of revision {saved.revision}, {saved.blobs} artifacts, {saved.size / 2**20:.1f} MiB."
+            f"Wrote {file}: database of revision {saved.revision}, {saved.blobs} artifacts, {saved.size / 2**20:.1f} MiB{_models(saved.models)}."
         )
         _missing(saved.missing)
     if saved.missing:
@@ -51,7 +51,9 @@ def restore(
     if as_json:
         emit(asdict(saved))
     else:
-        say(f"Restored {saved.blobs} artifacts and the database of revision {saved.revision}. Start the server.")
+        say(
+            f"Restored {saved.blobs} artifacts and the database of revision {saved.revision}{_models(saved.models)}. Start the server."
+        )
         _missing(saved.missing)
     if saved.missing:
         raise typer.Exit(FAILED)
@@ -82,6 +84,10 @@ def gc(
     spare = f"{found.unneeded} artifacts ({found.size / 2**20:.1f} MiB) are needed by nothing"
     done = f"; {found.removed} were deleted" if delete else "; --delete deletes them" if found.unneeded else ""
     say(f"{spare}{done}. {found.kept} are needed, {found.young} are younger than {grace_hours:g} h and stay.")
+
+
+def _models(count: int) -> str:
+    return f", with {count} {'model that was' if count == 1 else 'models that were'} made of others" if count else ""
 
 
 def _missing(names: list[str]) -> None:

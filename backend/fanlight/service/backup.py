@@ -1,7 +1,9 @@
-"""Backup of a whole installation into one file, and back: the database first, then every blob that this copy of it names.
+"""Backup of a whole installation into one file, and back: the database first, then the models that were made of others and every blob that this
+copy of the database names.
 
 The file is a plain tar: `manifest.json`, the database (SQLite: `database.sqlite`, by its online backup; PostgreSQL: `database.dump`, by
-pg_dump), `blobs/DIGEST`. Every blob is checked against its name when it is written and when it is read. The access token stays where it is.
+pg_dump), `models/NAME/PATH`, `blobs/DIGEST`. Every blob is checked against its name when it is written and when it is read, everything else against
+the manifest. The access token stays where it is.
 """
 
 from __future__ import annotations
@@ -29,20 +31,23 @@ from fanlight import __version__
 from fanlight.artifact import digest
 from fanlight.blobs import Blobs
 from fanlight.errors import ComputeFailed, Conflict, FanlightError, InvalidField, NotFound
+from fanlight.service import backup_models
 from fanlight.service.stock import needed
 from fanlight.settings import Settings
 from fanlight.store.database import Database
 from fanlight.store.migrate import revisions, upgrade
 from fanlight.store.sight import SERVER
 
-FORMAT = 1
+FORMAT = 2  # 1: without models
 LARGEST = 8 * 2**30  # bytes of one blob, far above any that Fanlight makes
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a backup holds or a restore brought back. `missing`: blobs that the database names and that could not be had whole."""
+    """What a backup holds or a restore brought back. models: those made of others. missing: blobs that the database names and that could not be had
+    whole."""
 
+    models: int
     blobs: int
     size: int
     missing: list[str]
@@ -59,15 +64,23 @@ def backup(settings: Settings, file: Path) -> Saved:
         with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".fanlight-backup-") as folder:
             name, copy = _dump(make_url(settings.database), Path(folder))
             revision, names = _named(settings, copy)
+            models = backup_models.listed(settings.data_dir)
             with (
                 os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as raw,
                 tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar,
             ):
                 about = {"format": FORMAT, "fanlight": __version__, "revision": revision, "created": time.time()}
-                about |= {"database": name, "database_digest": _file_digest(copy)}
+                about |= {
+                    "database": name,
+                    "database_digest": _file_digest(copy),
+                    "models": backup_models.digests(models),
+                }
                 _add(tar, "manifest.json", json.dumps(about, indent=1).encode())
                 tar.add(copy, name, filter=_anonymous)
-                saved = _add_blobs(tar, blobs, sorted(names), revision)
+                for member, path in models.items():
+                    tar.add(path, member, filter=_anonymous)
+                made = len({n.split("/")[1] for n in models})
+                saved = _add_blobs(tar, blobs, sorted(names), revision, made)
                 raw.flush()
                 os.fsync(raw.fileno())
         part.rename(file)
@@ -76,7 +89,7 @@ def backup(settings: Settings, file: Path) -> Saved:
     return saved
 
 
-def _add_blobs(tar: tarfile.TarFile, blobs: Blobs, names: list[str], revision: str) -> Saved:
+def _add_blobs(tar: tarfile.TarFile, blobs: Blobs, names: list[str], revision: str, models: int) -> Saved:
     count = size = 0
     missing = []
     for name in names:
@@ -92,13 +105,13 @@ def _add_blobs(tar: tarfile.TarFile, blobs: Blobs, names: list[str], revision: s
             continue
         _add(tar, f"blobs/{name}", blob)
         count, size = count + 1, size + len(blob)
-    return Saved(count, size, missing, revision)
+    return Saved(models, count, size, missing, revision)
 
 
 def restore(settings: Settings, file: Path) -> Saved:
     """Brings an installation back from `file` into an empty database and the artifact store. Errors: not_empty, invalid_backup, too_new.
 
-    Blobs first, then the database in one step, so that a restore that was broken off can be repeated.
+    Blobs first, then models and the database, each in one step, so that a restore that was broken off can be repeated.
     """
     url = make_url(settings.database)
     _empty(url)
@@ -106,7 +119,11 @@ def restore(settings: Settings, file: Path) -> Saved:
     place = Path(url.database or "").absolute().parent if url.get_backend_name() == "sqlite" else None
     if place:
         place.mkdir(parents=True, exist_ok=True)
-    with _opened(file) as tar, tempfile.TemporaryDirectory(dir=place, prefix=".fanlight-restore-") as folder:
+    with (
+        _opened(file) as tar,
+        tempfile.TemporaryDirectory(dir=place, prefix=".fanlight-restore-") as folder,
+        contextlib.ExitStack() as later,
+    ):
         members = iter(tar)
         about = _manifest(tar, next(members, None))
         held = next(members, None)
@@ -119,7 +136,13 @@ def restore(settings: Settings, file: Path) -> Saved:
         if _file_digest(copy) != about["database_digest"]:
             raise _invalid(file, "its database is damaged")
         count, size, found = 0, 0, set()
+        models = backup_models.Arriving(settings.data_dir, about.get("models", {}))
+        later.callback(models.close)
         for member in members:
+            if models.takes(member):
+                if not models.write(member.name, _content(tar, member)):
+                    raise _invalid(file, f"“{member.name[:80]}” is damaged")
+                continue
             name = member.name.removeprefix("blobs/")
             if not member.isfile() or f"blobs/{name}" != member.name or member.size > LARGEST:
                 raise _invalid(file, f"“{member.name[:80]}” does not belong into it")
@@ -129,9 +152,12 @@ def restore(settings: Settings, file: Path) -> Saved:
             blobs.put(blob)
             count, size = count + 1, size + len(blob)
             found.add(name)
+        if models.missing:
+            raise _invalid(file, f"it lacks “{models.missing[0][:80]}”")
+        models.keep()
         _load(url, copy)
     upgrade(settings.database)
-    return Saved(count, size, sorted(_wanted(settings) - found), str(about["revision"]))
+    return Saved(len(models.names), count, size, sorted(_wanted(settings) - found), str(about["revision"]))
 
 
 # --- databases
@@ -258,7 +284,8 @@ def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> Mapping[s
         raise _invalid(where, "it does not begin with a manifest")
     try:
         about = json.loads(_content(tar, member).read())
-        fits = about["format"] == FORMAT and {"database", "database_digest", "revision"} <= set(about)
+        fits = about["format"] in (1, FORMAT) and {"database", "database_digest", "revision"} <= set(about)
+        fits = fits and backup_models.plain(about.get("models", {}))
     except (ValueError, KeyError, TypeError) as e:
         raise _invalid(where, "its manifest cannot be read") from e
     if not fits or about["revision"] not in revisions():

@@ -145,6 +145,7 @@ class Autoregressive(nn.Module):
             for each in (likely, classes):
                 mean = (share * each).sum(1)
                 row += [mean, ((share * (each - mean[:, None])) ** 2).sum(1).sqrt()]
+            row[0] = torch.where(known, value, row[0])  # weights sum to 1 but for their rounding
             found.append(row)
         parts = [torch.cat([row[i] for row in found]) for i in range(4)]
         concepts, concepts_error, classes, classes_error = (every.mean(part, pictures) for part in parts)

@@ -73,12 +73,17 @@ class Conditioned:
 
         Exact in distribution, needs no second factorisation, and where nothing correlates a path stays as it was to the last bit."""
         index = self.answers.index[:, None].expand(-1, logits.shape[1], -1)
+        moved = self.open_paths(logits)
+        target = torch.where(self.answers.valid[:, None], self.logits[:, None], moved.gather(2, index))
+        return _put(moved, index, target.expand_as(index), self.answers.valid)
+
+    def open_paths(self, logits: Tensor) -> Tensor:
+        """`paths`, for those who read nothing of the answered logits: they are met only up to rounding."""
+        index = self.answers.index[:, None].expand(-1, logits.shape[1], -1)
         miss = torch.where(
             self.answers.valid[:, None], self.logits[:, None] - logits.gather(2, index), logits.new_zeros(())
         )
-        moved = logits + miss @ self.gain.mT
-        target = torch.where(self.answers.valid[:, None], self.logits[:, None], moved.gather(2, index)).expand_as(miss)
-        return _put(moved, index, target, self.answers.valid)
+        return logits + miss @ self.gain.mT
 
 
 def _put(onto: Tensor, index: Tensor, values: Tensor, valid: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ def _some(
         after = conditioned(mean, covariance, said, chosen.logits)
         mean, variance, jitter = after.mean, after.variance, after.jitter
         against = said.spread(chosen.against, against)
-        paths = after.paths(prior[rows.row])
+        paths = after.open_paths(prior[rows.row])
     else:
         spread = torch.zeros_like(reading.mean) if reading.lower is None else (reading.lower**2).sum(2)
         variance = torch.where(rows.known, 0.0, spread[rows.row])
