@@ -128,6 +128,10 @@ class Branches:
     known: Tensor
     drawn: bool
 
+    def of(self, values: Tensor) -> Tensor:
+        """(pictures, ...) -> (R, ...): of each row's picture. Not to be written to: of one picture nothing is copied."""
+        return values.expand(len(self.row), *values.shape[1:]) if len(values) == 1 else values[self.row]
+
     def mean(self, values: Tensor, pictures: int) -> Tensor:
         """(R, ...) -> (pictures, ...): weighted sums of the rows of each picture."""
         if len(values) == pictures:

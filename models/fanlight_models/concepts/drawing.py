@@ -73,35 +73,35 @@ def _some(
     chance: tuple[Tensor, Tensor],
 ) -> Outcome:
     pictures = len(reading.mean)
-    mean = reading.mean[rows.row]
+    mean = rows.of(reading.mean)
     z, u = chance
     prior = draws(reading.mean, reading.lower, z)
     after: Conditioned | None = None
     against = torch.zeros_like(rows.known)
     jitter = mean.new_zeros(len(mean))
     if reading.lower is not None and strategy.moves:
-        covariance = reading.covariance()[rows.row]
+        covariance = rows.of(reading.covariance())
         said = answered(rows.known)
         chosen = logits(strategy, said, rows.value, mean, covariance, table)
         after = conditioned(mean, covariance, said, chosen.logits)
         mean, variance, jitter = after.mean, after.variance, after.jitter
         against = said.spread(chosen.against, against)
-        paths = after.open_paths(prior[rows.row])
+        paths = after.open_paths(rows.of(prior))
     else:
         spread = torch.zeros_like(reading.mean) if reading.lower is None else (reading.lower**2).sum(2)
-        variance = torch.where(rows.known, 0.0, spread[rows.row])
-        paths = prior[rows.row]
+        variance = torch.where(rows.known, 0.0, rows.of(spread))
+        paths = rows.of(prior)
     concepts = torch.where(rows.known, rows.value, expected_sigmoid(mean, variance))
     dtype = head.dtype
     drawn = torch.where(rows.known[:, None], rows.value[:, None].to(dtype), (paths > u).to(dtype))
     with torch.no_grad():
         each = class_probabilities(head(drawn))  # (R, M, C)
-    own = each.mean(1, dtype=torch.float64)
-    classes, error = rows.mean(own, pictures), _error(rows.mean(each, pictures))
+    mixed = rows.mean(each, pictures)
+    classes, error = mixed.mean(1, dtype=torch.float64), _error(mixed)
     free = ~rows.known
     few = (free.sum(1) <= MOST).nonzero()[:, 0]
     if len(few):
-        exact = own.clone()
+        exact = each.mean(1, dtype=torch.float64)
         for r in few.tolist():
             exact[r] = _exact(
                 head, rows.value[r], free[r], mean[r], _lower(reading, after, int(rows.row[r]), r, free[r])
