@@ -14,9 +14,10 @@ from people_rig import account, browser, founded, login
 from sqlalchemy import Connection, Table, insert, select
 
 from fanlight.service.context import Context
+from fanlight.service.listing import behind
 from fanlight.settings import Settings
 from fanlight.store import sight
-from fanlight.store.tables import metadata, reference
+from fanlight.store.tables import job, listing, metadata, reference
 from fanlight.store.tables_trials import trial, trial_item
 
 MARK = "zanzibar"
@@ -83,16 +84,31 @@ def fill(api: Api) -> Made:
     swept = api.call("POST", "/sweeps", json=asked).json()["id"]
     until(api, f"/sweeps/{swept}", lambda found: found["state"] == "done")
     api.call("GET", f"/sweeps/{swept}/summary?wait=20")
-    end = time.monotonic() + 60
-    while "'pending'" in str(rows(api, "default")["listing"]):  # the server measures trust by itself
-        assert time.monotonic() < end, "trust is still measured"
-        time.sleep(0.05)
+    settled(api)
     made = Made(
         photo, one["id"], two["id"], one["job"], one["artifacts"][0]["digest"], share["id"], share["token"], view["id"],
         key["id"], swept, "trial00000000001", "derivation000001",
     )  # fmt: skip
     _placed(context(api), made)
     return made
+
+
+def settled(api: Api) -> None:
+    """Until the server is done with what it does by itself: it measures trust, and lists what events name."""
+    end = time.monotonic() + 60
+    while not _settled(context(api)):
+        assert time.monotonic() < end, "the server still measures or lists"
+        time.sleep(0.05)
+
+
+def _settled(c: Context) -> bool:
+    def act(conn: Connection) -> bool:
+        open_jobs = conn.execute(select(job.c.id).where(job.c.state.in_(("queued", "running")))).first()
+        pending = conn.execute(select(listing.c.n).where(listing.c.trust == "pending")).first()
+        return open_jobs is None and pending is None and not behind(conn)
+
+    with sight.server():
+        return c.db.read(act)
 
 
 def _placed(c: Context, made: Made) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from fanlight import bundles, collector
+from fanlight import bundles
 from fanlight.adapters import loader
 from fanlight.adapters.base import takes
 
@@ -38,11 +38,27 @@ print(gc.isenabled())
 
 
 def test_a_process_that_is_not_ours_is_left_as_it_is() -> None:
-    frozen = gc.get_freeze_count()
-    with collector.loading():
-        assert gc.isenabled()
-    collector.settle()
-    assert gc.isenabled() and gc.get_freeze_count() == frozen
+    code = """
+import gc
+from fanlight import collector
+frozen = gc.get_freeze_count()
+with collector.loading():
+    print(gc.isenabled())
+collector.settle()
+print(gc.isenabled(), gc.get_freeze_count() == frozen)
+"""
+    assert said(code).split() == ["True"] * 3
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_command_that_is_refused_leaves_the_process_as_it_was(command: str) -> None:
+    code = f"""
+import gc
+from typer.testing import CliRunner
+from fanlight.cli import app
+print(CliRunner().invoke(app, ["{command}", "--port", "99999"]).exit_code, gc.isenabled())
+"""
+    assert said(code).split() == ["2", "True"]
 
 
 def places() -> list[Any]:

@@ -54,7 +54,6 @@ def serve(
 
     Every setting is an environment variable FANLIGHT_* as well; an option wins over it. docs/settings.md lists them.
     """
-    collector.begin()
     settings = configured(
         host=host,
         port=port,
@@ -65,6 +64,7 @@ def serve(
         isolate=isolate,
         examples=examples,
     )
+    collector.begin()
     raise typer.Exit(part("fanlight.app", "all").serve(settings, browser=has_screen() if browser is None else browser))
 
 

@@ -27,6 +27,6 @@ def worker(
 
     Its settings are those of the servers: the same database, artifact store, token, models and explainers.
     """
-    collector.begin()
     settings = configured(host=host, port=port, data_dir=data_dir, device=device, threads=threads)
+    collector.begin()
     raise typer.Exit(part("fanlight.worker", "all").work(settings))
