@@ -67,7 +67,7 @@ def settled(me: Visitor, name: str) -> Any:
     return page
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", [pytest.param(s, marks=pytest.mark.slow if s == "dark" else ()) for s in SCREENS])
 def test_every_page_is_painted_without_faults(visitor: Come, pages: dict[str, str], screen: str) -> None:
     size, scheme = SCREENS[screen]
     found = {}

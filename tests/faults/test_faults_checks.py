@@ -9,6 +9,8 @@ from typing import Any
 
 from faults_client import Remote
 
+pytestmark = pytest.mark.slow
+
 
 def ask(remote: Remote, ident: str, *measures: str) -> dict[str, Any]:
     answer = remote.http.post(f"/explanations/{ident}/trust", json={"measures": list(measures)})

@@ -16,6 +16,8 @@ from fanlight.bench.kill import campaign
 from support import postgres
 from support.processes import BIN, Process
 
+pytestmark = pytest.mark.slow
+
 
 def examine(folder: Path, points: int, model: str = "tiny", seed: int = 0) -> None:
     found = campaign(folder, points, model, seed)
@@ -29,13 +31,11 @@ def test_what_was_promised_survives_kill_9_at_three_moments(tmp_path: Path) -> N
     examine(tmp_path, 3)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(2400)
 def test_what_was_promised_survives_kill_9_at_fifty_moments(tmp_path: Path) -> None:
     examine(tmp_path, 50, seed=1)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_what_was_promised_survives_kill_9_with_the_default_model(tmp_path: Path) -> None:
     examine(tmp_path, 6, "efficientnet-lite0", seed=2)
@@ -74,7 +74,6 @@ def test_a_stream_resumes_where_it_was_after_a_crash(start: Callable[..., Remote
     assert seen + remote.stream(seen[-1], len(expected) - 2) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.postgres
 def test_a_server_that_sleeps_past_its_lease_loses_its_jobs_and_its_results_are_dropped(
     start: Callable[..., Remote], new_database: Callable[[], str], tmp_path: Path
@@ -95,7 +94,6 @@ def test_a_server_that_sleeps_past_its_lease_loses_its_jobs_and_its_results_are_
     sleeper.whole(sleeper.promise())
 
 
-@pytest.mark.slow
 @pytest.mark.postgres
 def test_a_database_that_restarts_costs_no_promise(start: Callable[..., Remote]) -> None:
     if postgres.binaries() is None:

@@ -194,6 +194,7 @@ def _at_work(remote: Remote) -> bool:
     return "fanlight_engine_running 1.0" in metrics
 
 
+@pytest.mark.slow
 def test_the_job_of_a_killed_server_is_finished_by_the_other(pairs: Callable[[], Pair]) -> None:
     killed(pairs, wait=False)
 

@@ -14,6 +14,8 @@ from PIL import Image
 
 SWEPT = "succeeded"
 
+pytestmark = pytest.mark.slow
+
 
 def pictures(folder: Path, count: int) -> Path:
     folder.mkdir()
@@ -81,7 +83,6 @@ def test_a_sweep_goes_on_after_kill_9_and_computes_nothing_twice(start: Callable
     examine(start, tmp_path, 20, 1, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_sweep_goes_on_after_kill_9_at_many_moments(start: Callable[..., Remote], tmp_path: Path) -> None:
     examine(start, tmp_path, 90, 12, 1)

@@ -34,6 +34,7 @@ def environment(root, service):
     return set(services[service]["environment"])
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_api_and_pages_work_as_two_processes_on_postgres_and_s3(root, command, tmp_path, postgres_url, s3_bucket):
     port, pages_port, token = free_port(), free_port(), "deployment-token"

@@ -81,6 +81,7 @@ def dying() -> Any:
     event.remove(Engine, "before_cursor_execute", count)
 
 
+@pytest.mark.slow
 def test_a_migration_that_is_killed_at_any_statement_can_be_run_again(url: str, dying: Any) -> None:
     for n in (*range(1, 12), 30, 45, 60, 75, 90, 105, 120, 135, 150, 165, 180, 195, 220, 245, 270):
         dying(n)

@@ -72,7 +72,7 @@ class Tab:
         return [u for u in self.asked if not u.startswith((own[0], "data:", "blob:"))]
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", [pytest.param(s, marks=pytest.mark.slow if s == "dark" else ()) for s in SCREENS])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_painted_without_faults(browser: Any, shared_site: Site, name: str, screen: str) -> None:
     with Tab(browser, shared_site, screen) as tab:
