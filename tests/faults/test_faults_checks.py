@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from faults_client import Remote
 
 pytestmark = pytest.mark.slow
